@@ -1,0 +1,97 @@
+package v1alpha1
+
+// Condition types of a FleetWorkload. Every one is set on every pass.
+const (
+	// ConditionReady is True when every chosen cluster runs the current revision, healthy and reachable.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the operator or a backend is on the way to the wanted state.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will happen until a person acts.
+	ConditionStalled = "Stalled"
+	// ConditionScheduled is True when clusters are chosen and replicas are divided.
+	ConditionScheduled = "Scheduled"
+	// ConditionApplied is True when every chosen cluster has the target manifest.
+	ConditionApplied = "Applied"
+	// ConditionHealthy is True when every chosen cluster reports the workload healthy.
+	ConditionHealthy = "Healthy"
+)
+
+// Reasons of Ready.
+const (
+	// ReasonReady surfaces when every cluster runs the current revision, healthy.
+	ReasonReady = "Ready"
+	// ReasonProgressing surfaces when clusters are still on the way.
+	ReasonProgressing = "Progressing"
+	// ReasonDegraded surfaces when at least one cluster reports failure.
+	ReasonDegraded = "Degraded"
+	// ReasonStale surfaces when at least one chosen cluster cannot be reached.
+	ReasonStale = "Stale"
+	// ReasonSuspended surfaces when spec.suspend freezes dispatching and the fleet differs from the spec.
+	ReasonSuspended = "Suspended"
+	// ReasonDeleting surfaces while a deleted FleetWorkload waits for its backend.
+	ReasonDeleting = "Deleting"
+)
+
+// Reasons of Reconciling and Stalled when there is nothing else to say.
+const (
+	// ReasonReconciled surfaces when there is nothing left to do.
+	ReasonReconciled = "Reconciled"
+	// ReasonNotStalled surfaces when no person needs to act.
+	ReasonNotStalled = "NotStalled"
+)
+
+// Reasons for which a person must act; they surface in Stalled, and in Ready as the reason why not.
+const (
+	// ReasonBackendNotFound surfaces when spec.backend names no configured backend.
+	ReasonBackendNotFound = "BackendNotFound"
+	// ReasonNotSupported surfaces when the spec has a field that this version, or the backend, cannot carry out.
+	ReasonNotSupported = "NotSupported"
+	// ReasonInvalidTemplate surfaces when spec.template is not a manifest that can be sent.
+	ReasonInvalidTemplate = "InvalidTemplate"
+	// ReasonInvalidOverride surfaces when an override cannot be applied to the template.
+	ReasonInvalidOverride = "InvalidOverride"
+	// ReasonInvalidOptions surfaces when backendOptions cannot be merged into the backend's objects.
+	ReasonInvalidOptions = "InvalidOptions"
+	// ReasonKindNotServed surfaces when the backend does not serve the template's kind.
+	ReasonKindNotServed = "KindNotServed"
+	// ReasonClusterNotFound surfaces when the placement names a cluster that the backend does not know.
+	ReasonClusterNotFound = "ClusterNotFound"
+	// ReasonNoClusterSelected surfaces when the placement chooses no cluster; what runs is left alone.
+	ReasonNoClusterSelected = "NoClusterSelected"
+	// ReasonRemovalHeld surfaces when a large part of the running replicas would go away without a change of the spec.
+	ReasonRemovalHeld = "RemovalHeld"
+	// ReasonNameConflict surfaces when the backend has an object of that name that is not this FleetWorkload's.
+	ReasonNameConflict = "NameConflict"
+	// ReasonMemberConflict surfaces when a member cluster has such an object and conflictPolicy is Fail.
+	ReasonMemberConflict = "MemberConflict"
+	// ReasonBackendForbidden surfaces when the operator's credentials lack a right on the backend.
+	ReasonBackendForbidden = "BackendForbidden"
+	// ReasonBackendRejected surfaces when the backend's API server refuses an object as invalid.
+	ReasonBackendRejected = "BackendRejected"
+	// ReasonMigrationNotSupported surfaces when spec.backend differs from status.backend and migration is not there yet.
+	ReasonMigrationNotSupported = "MigrationNotSupported"
+)
+
+// Reasons that pass by themselves.
+const (
+	// ReasonBackendUnavailable surfaces when the backend cannot be reached; nothing is changed until it can.
+	ReasonBackendUnavailable = "BackendUnavailable"
+	// ReasonBackendNotReady surfaces when the backend was reached but lacks its CRDs or has not synchronised.
+	ReasonBackendNotReady = "BackendNotReady"
+	// ReasonScheduling surfaces while the backend chooses clusters.
+	ReasonScheduling = "Scheduling"
+	// ReasonScheduled surfaces when clusters are chosen.
+	ReasonScheduled = "Scheduled"
+	// ReasonApplying surfaces while target manifests are on their way to clusters.
+	ReasonApplying = "Applying"
+	// ReasonApplied surfaces when all clusters have the target manifest.
+	ReasonApplied = "Applied"
+	// ReasonApplyFailed surfaces when a cluster refused the target manifest.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonHealthy surfaces when all clusters report the workload healthy.
+	ReasonHealthy = "Healthy"
+	// ReasonUnknown surfaces when there is no current report.
+	ReasonUnknown = "Unknown"
+	// ReasonInternalError surfaces when the operator failed in a way it did not expect; it tries again.
+	ReasonInternalError = "InternalError"
+)

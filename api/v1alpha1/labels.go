@@ -1,0 +1,20 @@
+package v1alpha1
+
+// Marks that the operator puts on objects. All are labels unless they say otherwise.
+const (
+	// LabelManagedBy is on every object the operator creates on a backend; caches are filtered by it.
+	LabelManagedBy = "fleetworkload.io/managed-by"
+	// ManagedByOperator is the value of LabelManagedBy.
+	ManagedByOperator = "fleetworkload"
+	// LabelUID is the UID of the FleetWorkload an object belongs to.
+	LabelUID = "fleetworkload.io/uid"
+	// AnnotationOwner is the namespace/name of the FleetWorkload an object belongs to.
+	AnnotationOwner = "fleetworkload.io/owner"
+	// AnnotationRevision is an annotation on target manifests: the revision they were rendered from.
+	AnnotationRevision = "fleetworkload.io/revision"
+	// AnnotationConfirmRemoval is an annotation a person puts on a FleetWorkload to let a held removal proceed. Its
+	// value is the token that the condition shows.
+	AnnotationConfirmRemoval = "fleetworkload.io/confirm-removal"
+	// Finalizer keeps a FleetWorkload until its backend has nothing of it left.
+	Finalizer = "fleetworkload.io/finalizer"
+)

@@ -1,0 +1,200 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Health is what the operator makes of a workload on one cluster.
+// +kubebuilder:validation:Enum=Healthy;Progressing;Degraded;Suspended;Unknown
+type Health string
+
+const (
+	// HealthHealthy means that the workload runs as asked.
+	HealthHealthy Health = "Healthy"
+	// HealthProgressing means that it is on the way there.
+	HealthProgressing Health = "Progressing"
+	// HealthDegraded means that it is stuck or failed.
+	HealthDegraded Health = "Degraded"
+	// HealthSuspended means that it waits because somebody paused it.
+	HealthSuspended Health = "Suspended"
+	// HealthUnknown means that there is no current report.
+	HealthUnknown Health = "Unknown"
+)
+
+// FleetWorkloadStatus is the observed state of one workload on the fleet.
+type FleetWorkloadStatus struct {
+	// conditions tell the state: Ready, Reconciling and Stalled as kstatus reads them, then Scheduled, Applied, Healthy.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the metadata.generation that this status speaks about.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+
+	// backend is the name of the backend that owns the member objects now.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Backend string `json:"backend,omitempty"`
+
+	// revision is the hash of what decides the target manifests, replicas left out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Revision string `json:"revision,omitempty"`
+
+	// selector is the pods' label selector, for the scale subresource and the HorizontalPodAutoscaler.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Selector string `json:"selector,omitempty"`
+
+	// ready shows readyReplicas and desiredReplicas for people, such as 10/12.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Ready string `json:"ready,omitempty"`
+
+	// clustersReady shows healthy and chosen clusters for people, such as 3/3.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	ClustersReady string `json:"clustersReady,omitempty"`
+
+	// desiredReplicas is what all clusters together were asked to run.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
+
+	// replicas counts the pods the clusters report. Clusters that have not reported are not in it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// readyReplicas counts the ready pods the clusters report.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+
+	// updatedReplicas counts the pods of the newest revision the clusters report.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
+
+	// availableReplicas counts the available pods the clusters report.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
+
+	// clusterSummary counts clusters.
+	// +optional
+	ClusterSummary *ClusterSummary `json:"clusterSummary,omitempty"`
+
+	// clusters has a row for each cluster, those that need attention first.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	Clusters []ClusterStatus `json:"clusters,omitempty"`
+
+	// truncated is how many clusters have no row because the list is full. The counts are complete all the same.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Truncated *int32 `json:"truncated,omitempty"`
+
+	// migration tells how far a change of backend has come.
+	// +optional
+	Migration *MigrationStatus `json:"migration,omitempty"`
+}
+
+// ClusterSummary counts clusters.
+type ClusterSummary struct {
+	// total is how many clusters this FleetWorkload has to do with: chosen ones, and those it is leaving.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Total *int32 `json:"total,omitempty"`
+
+	// scheduled is how many were chosen to run the workload.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Scheduled *int32 `json:"scheduled,omitempty"`
+
+	// applied is how many have the target manifest.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Applied *int32 `json:"applied,omitempty"`
+
+	// healthy is how many are healthy.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Healthy *int32 `json:"healthy,omitempty"`
+
+	// stale is how many are not reachable, so that their numbers are the last known ones.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Stale *int32 `json:"stale,omitempty"`
+
+	// upToDate is how many report for the current revision and generation.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UpToDate *int32 `json:"upToDate,omitempty"`
+}
+
+// ClusterStatus is one cluster's row.
+type ClusterStatus struct {
+	// name of the cluster.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// desired is how many replicas the cluster was asked to run.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Desired *int32 `json:"desired,omitempty"`
+
+	// replicas it reports; absent when it has not reported.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// ready replicas it reports.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Ready *int32 `json:"ready,omitempty"`
+
+	// updated replicas it reports.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Updated *int32 `json:"updated,omitempty"`
+
+	// available replicas it reports.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Available *int32 `json:"available,omitempty"`
+
+	// revision that was handed to the cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Revision string `json:"revision,omitempty"`
+
+	// applied is True when the cluster has the target manifest, False when it refused it, Unknown before it said so.
+	// +optional
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Applied metav1.ConditionStatus `json:"applied,omitempty"`
+
+	// health of the workload on the cluster.
+	// +optional
+	Health Health `json:"health,omitempty"`
+
+	// stale is True when the cluster cannot be reached, so that its numbers are the last known ones.
+	// +optional
+	// +kubebuilder:validation:Enum=True;False
+	Stale metav1.ConditionStatus `json:"stale,omitempty"`
+
+	// message says why, for a person.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// lastTransitionTime is when applied, health or stale changed last.
+	// +optional
+	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+}

@@ -1,0 +1,75 @@
+// Package backends is the contract between the operator and what carries workloads to clusters: the driver interface,
+// the data that crosses it, typed errors, and features. Drivers live in sub-packages and never import each other; the
+// conformance suite in backendtest holds every one of them to the rules of docs/driver-contract.md.
+package backends
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// Driver carries workloads out through one connected backend. Its rules, numbered as in docs/driver-contract.md:
+//
+//	R1  Idempotent: Apply of what is already there makes no mutating request, also in a new process.
+//	R2  Non-blocking: no method waits for convergence; Observe reports it and results say what is awaited.
+//	R3  Stateless: positions are read from backend objects, so a call may be cut off between any two writes.
+//	R4  Polite: objects and fields of others are left alone; an object of that name without our UID is NameConflict.
+//	R5  Expected failures are *Error; any other error counts as transient.
+//	R6  Arguments are not changed; methods may be called concurrently for different keys.
+//	R7  Emptiness removes nothing: Apply with no targets, or of a selection not settled, leaves members as they are.
+//	R8  One change reaches a member once: a member sees the old manifest or the final one, nothing between.
+//	R9  A report counts only for the newest revision and generation; unreported is nil, never zero.
+//	R10 Delete waits: it is Done only when the backend has nothing of the key left, and the policy was carried out.
+//	R11 A held cluster's member object does not change, whatever else of Desired changes.
+//	R12 Reads are served from caches; before they are filled, methods fail with NotReady.
+type Driver interface {
+	// Features tells what this driver can do. It is constant.
+	Features() Features
+
+	// Clusters returns the fleet as this backend knows it. It reads only.
+	Clusters(ctx context.Context) (Fleet, error)
+
+	// Observe tells what the backend reports about one workload, and which clusters it chooses for the placement.
+	// It reads only. A workload never applied is Found=false and a nil error.
+	Observe(ctx context.Context, query Query) (Observation, error)
+
+	// Apply takes the next step towards desired, prunes what is ours and no longer wanted, and tells whether a further
+	// step waits for the backend. It is called on every pass.
+	Apply(ctx context.Context, desired Desired) (Progress, error)
+
+	// Delete takes the next step towards having nothing of the workload on the backend. It is called until Done;
+	// having nothing to delete is Done.
+	Delete(ctx context.Context, query Query, policy v1alpha1.DeletionPolicy) (Progress, error)
+}
+
+// Runner is a driver that holds watches. Run blocks until ctx ends; it calls notify with the FleetWorkload whose
+// backend objects changed, and with the zero name when the fleet of clusters changed.
+type Runner interface {
+	Run(ctx context.Context, notify func(types.NamespacedName)) error
+}
+
+// Feature is something only some drivers, or only some versions of them, can do.
+type Feature string
+
+const (
+	// FeatureHold means that Target.Hold is honoured.
+	FeatureHold Feature = "Hold"
+	// FeatureOwnership means that ownership modes other than Own are honoured.
+	FeatureOwnership Feature = "Ownership"
+	// FeatureClusterScoped means that cluster-scoped templates can be carried.
+	FeatureClusterScoped Feature = "ClusterScoped"
+)
+
+// Features is a set of features.
+type Features map[Feature]bool
+
+// Progress tells how far a write has come.
+type Progress struct {
+	// Done is true when there is nothing left to write and nothing to wait for before writing.
+	Done bool
+	// Waiting says what is awaited, for a person. It is empty when Done and does not change while the world does not.
+	Waiting string
+}

@@ -1,0 +1,187 @@
+// Package ssa writes backend objects by server-side apply, and only when they differ (law 3). Both drivers use it.
+package ssa
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// FieldOwner is the manager under which the operator owns fields of backend objects.
+const FieldOwner = "fleetworkload"
+
+// Apply makes the object on the server equal to desired where desired says something, and takes out what we set
+// before and desired lacks. live is the object as cached, nil when there is none. It writes only when UpToDate is
+// false, and takes fields over from other managers.
+func Apply(ctx context.Context, c client.Client, live, desired *unstructured.Unstructured) (changed bool, err error) {
+	if UpToDate(live, desired) {
+		return false, nil
+	}
+	sent := desired.DeepCopy()
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if err != nil {
+		op := fmt.Sprintf("apply %s %s", desired.GetKind(), client.ObjectKeyFromObject(desired))
+		return false, backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	}
+	return true, nil
+}
+
+// UpToDate tells whether an apply of desired would change live: every value of desired is there, and no field that we
+// own is missing from desired.
+func UpToDate(live, desired *unstructured.Unstructured) bool {
+	if live == nil || !Contains(live.Object, desired.Object) {
+		return false
+	}
+	owned, err := ownedFields(live)
+	if err != nil {
+		return false
+	}
+	stale := false
+	owned.Leaves().Iterate(func(p fieldpath.Path) {
+		if !stale && !has(desired.Object, p) {
+			stale = true
+		}
+	})
+	return !stale
+}
+
+// Contains tells whether every value of want is in have. Lists must have equal lengths. Quantities in different
+// notations, such as 1 and 1000m, are equal, since API servers rewrite them.
+func Contains(have, want any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return len(w) == 0 && have == nil
+		}
+		for key, value := range w {
+			if value == nil {
+				continue
+			}
+			if !Contains(h[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		h, ok := have.([]any)
+		if !ok || len(h) != len(w) {
+			return len(w) == 0 && have == nil
+		}
+		for i := range w {
+			if !Contains(h[i], w[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		return equalScalar(have, want)
+	}
+}
+
+func equalScalar(a, b any) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	x, okX := number(a)
+	y, okY := number(b)
+	return okX && okY && x.Cmp(y) == 0
+}
+
+func number(v any) (resource.Quantity, bool) {
+	switch t := v.(type) {
+	case string, int64, int32, int, float64:
+		q, err := resource.ParseQuantity(fmt.Sprint(t))
+		return q, err == nil
+	default:
+		return resource.Quantity{}, false
+	}
+}
+
+func ownedFields(live *unstructured.Unstructured) (*fieldpath.Set, error) {
+	owned := fieldpath.NewSet()
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager != FieldOwner || entry.Operation != metav1.ManagedFieldsOperationApply ||
+			entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		set := fieldpath.NewSet()
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+			return nil, fmt.Errorf("read managed fields of %s: %w", client.ObjectKeyFromObject(live), err)
+		}
+		owned = owned.Union(set)
+	}
+	return owned, nil
+}
+
+// has tells whether the path leads to something in obj. Set elements are compared by value, map elements by the key
+// fields that obj gives: an API server fills in defaulted key fields, such as a port's protocol.
+func has(obj any, path fieldpath.Path) bool {
+	for _, element := range path {
+		switch {
+		case element.FieldName != nil:
+			m, ok := obj.(map[string]any)
+			if !ok {
+				return false
+			}
+			if obj, ok = m[*element.FieldName]; !ok {
+				return false
+			}
+		case element.Key != nil:
+			item, ok := findByKey(obj, *element.Key)
+			if !ok {
+				return false
+			}
+			obj = item
+		case element.Value != nil:
+			return containsValue(obj, *element.Value)
+		case element.Index != nil:
+			list, ok := obj.([]any)
+			if !ok || *element.Index >= len(list) {
+				return false
+			}
+			obj = list[*element.Index]
+		}
+	}
+	return true
+}
+
+func findByKey(obj any, key value.FieldList) (any, bool) {
+	list, _ := obj.([]any)
+	for _, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		match := true
+		for _, field := range key {
+			if got, given := m[field.Name]; given && !value.Equals(value.NewValueInterface(got), field.Value) {
+				match = false
+			}
+		}
+		if match {
+			return item, true
+		}
+	}
+	return nil, false
+}
+
+func containsValue(obj any, want value.Value) bool {
+	list, _ := obj.([]any)
+	for _, item := range list {
+		if value.Equals(value.NewValueInterface(item), want) {
+			return true
+		}
+	}
+	return false
+}

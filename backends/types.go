@@ -1,0 +1,136 @@
+package backends
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// Key identifies a FleetWorkload. The UID tells it from an earlier one of the same name.
+type Key struct {
+	types.NamespacedName
+	UID types.UID
+}
+
+// Workload names the workload object and what a driver must know of its kind.
+type Workload struct {
+	GVK schema.GroupVersionKind
+	// Resource is the plural of the kind, such as clonesets.
+	Resource string
+	// Namespace is empty for cluster-scoped kinds.
+	Namespace string
+	Name      string
+	// ReplicasPath leads to the number of replicas, such as spec, replicas. It is empty for kinds without replicas.
+	ReplicasPath []string
+	// Feedback are the status fields to bring back. Drivers whose backend returns the whole status may ignore them.
+	Feedback []FeedbackField
+}
+
+// FeedbackField is one scalar of an object.
+type FeedbackField struct {
+	// Name is the key under which the value appears in ClusterObservation.Status.
+	Name string
+	// Path is a JSONPath without braces, such as .status.readyReplicas.
+	Path string
+}
+
+// Query is what a driver needs to find and read one workload.
+type Query struct {
+	Key      Key
+	Workload Workload
+	// Placement chooses clusters. A driver whose backend has no engine for it evaluates it with Select.
+	Placement v1alpha1.Placement
+	// Options are spec.backendOptions; a driver reads its own part.
+	Options *v1alpha1.BackendOptions
+}
+
+// Desired is everything a driver needs to carry one workload out, already decided.
+type Desired struct {
+	Query
+	// Template is the workload object for the fleet: names and marks set, replicas the number of spec.replicas.
+	// Read-only.
+	Template *unstructured.Unstructured
+	// Revision is the value of the annotation fleetworkload.io/revision in every manifest.
+	Revision string
+	// Targets are the clusters to run on, sorted by name. A cluster that is not listed is to be removed. Empty means
+	// that the selection is not known yet: the driver sets up the placement and leaves members as they are.
+	Targets []Target
+	// ConflictPolicy is never empty.
+	ConflictPolicy v1alpha1.ConflictPolicy
+	// Division is never empty.
+	Division v1alpha1.DivisionType
+}
+
+// Ownership says what a driver may do to one cluster's member object. Together with Target.Hold it is what hand-overs
+// and cluster-by-cluster rollouts stand on.
+type Ownership string
+
+const (
+	// OwnershipOwn writes the member object, creates it when missing, and removes it when the target goes.
+	OwnershipOwn Ownership = "Own"
+	// OwnershipShadow reports on the member object and never writes it.
+	OwnershipShadow Ownership = "Shadow"
+	// OwnershipAdopt takes over a running member object without restarting it.
+	OwnershipAdopt Ownership = "Adopt"
+	// OwnershipRelease gives the member object up without deleting it.
+	OwnershipRelease Ownership = "Release"
+)
+
+// Target is what one cluster must run.
+type Target struct {
+	Cluster string
+	// Replicas is nil for kinds without replicas.
+	Replicas *int32
+	// Manifest is the target manifest: template, replicas and overrides of this cluster. Read-only.
+	Manifest *unstructured.Unstructured
+	// Hold keeps the member object as it is, whatever the manifest says, until it is false again.
+	Hold bool
+	// Ownership is Own unless a hand-over is under way. Empty means Own.
+	Ownership Ownership
+}
+
+// Selection is the backend's choice of clusters for a placement.
+type Selection struct {
+	// Clusters are the chosen ones, sorted.
+	Clusters []string
+	// Settled is true when the choice is for the placement asked about, and complete.
+	Settled bool
+	// Message says why it is not settled or is empty, for a person.
+	Message string
+}
+
+// Observation is what a backend reports about one workload.
+type Observation struct {
+	// Found is true when the backend has any object of this workload.
+	Found bool
+	// Selection is the choice of clusters for Query.Placement.
+	Selection Selection
+	// Clusters are those that the backend has something of this workload for, sorted by name.
+	Clusters []ClusterObservation
+}
+
+// ClusterObservation is one cluster's report, not yet interpreted.
+type ClusterObservation struct {
+	Cluster string
+	// Desired is what the backend asks the cluster to run; nil when it does not say.
+	Desired *int32
+	// Revision of the manifest that the backend holds for the cluster; empty when unknown.
+	Revision string
+	// Applied is Unknown until the backend has said so for the manifest it holds.
+	Applied metav1.ConditionStatus
+	// Conflict is true when the cluster has a foreign object of that name and it was left alone.
+	Conflict bool
+	// Current is true when Status speaks about Revision and about the member object's newest generation.
+	Current bool
+	// Status holds the feedback fields by name; nil when nothing was reported.
+	Status map[string]any
+	// Removing is true while the workload is being taken off the cluster.
+	Removing bool
+	// Held is true while writes to the member object are held back.
+	Held bool
+	// Message is the backend's own word, for a person.
+	Message string
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// packagePath is where this package lives; its folder holds the module files of the components.
+const packagePath = "github.com/fleetworkload/fleetworkload/e2e/lab"
+
+// Modules whose files (CRDs, webhook configurations, stages, RBAC) are read beside their binaries being built.
+const (
+	karmadaModule = "github.com/karmada-io/karmada"
+	ocmModule     = "open-cluster-management.io/ocm"
+	kruiseModule  = "github.com/openkruise/kruise"
+	kwokModule    = "sigs.k8s.io/kwok"
+)
+
+// kubernetesVersion must be linked in: clients cannot parse the version of a bare build.
+const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.35.4" +
+	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=35" +
+	" -X k8s.io/client-go/pkg/version.gitVersion=v1.35.4"
+
+// binary is one program of the fleet: family names the module file under components/ that pins it.
+type binary struct {
+	name, family, pkg, ldflags string
+}
+
+// binaries in build order: the API server first, all others wait for it.
+var binaries = []binary{
+	{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", ""},
+	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", kubernetesVersion},
+	{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetesVersion},
+	{"kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", kubernetesVersion},
+	{"kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", kubernetesVersion},
+	{"kwok", "kwok", kwokModule + "/cmd/kwok", ""},
+	{"kruise-manager", "kruise", kruiseModule, ""},
+	{"karmada-aggregated-apiserver", "karmada", karmadaModule + "/cmd/aggregated-apiserver", ""},
+	{"karmada-controller-manager", "karmada", karmadaModule + "/cmd/controller-manager", ""},
+	{"karmada-scheduler", "karmada", karmadaModule + "/cmd/scheduler", ""},
+	{"karmada-webhook", "karmada", karmadaModule + "/cmd/webhook", ""},
+	{"ocm-placement", "ocm", ocmModule + "/cmd/placement", ""},
+	{"ocm-registration", "ocm", ocmModule + "/cmd/registration", ""},
+	{"ocm-work", "ocm", ocmModule + "/cmd/work", ""},
+}
+
+// builder finds or builds the binaries.
+type builder struct {
+	source string // folder of this package
+	cache  string
+	out    io.Writer
+
+	mu   sync.Mutex
+	dirs map[string]string // family -> cache folder, module -> its folder
+}
+
+func newBuilder(ctx context.Context, out io.Writer) (*builder, error) {
+	source, err := sourceDir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cache := os.Getenv("LAB_CACHE")
+	if cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("find the cache folder (set LAB_CACHE): %w", err)
+		}
+		cache = filepath.Join(user, "fleetworkload", "lab")
+	}
+	return &builder{source: source, cache: cache, out: out, dirs: map[string]string{}}, nil
+}
+
+// sourceDir finds this package's folder: go:embed cannot reach into the nested modules under components/.
+func sourceDir(ctx context.Context) (string, error) {
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		if dir := filepath.Dir(file); exists(filepath.Join(dir, "components")) {
+			return dir, nil
+		}
+	}
+	dir, err := goTool(ctx, "", "list", "-f", "{{.Dir}}", packagePath)
+	if err != nil {
+		return "", fmt.Errorf("find the sources of %s: %w", packagePath, err)
+	}
+	return dir, nil
+}
+
+// goTool runs the go command in dir and returns what it prints. Checksum verification is never touched.
+func goTool(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// moduleDir returns the folder of a component's module in the module cache, downloading it if need be.
+func (b *builder) moduleDir(ctx context.Context, family, module string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if dir, ok := b.dirs[module]; ok {
+		return dir, nil
+	}
+	at := b.familyDir(family)
+	dir, err := goTool(ctx, at, "list", "-m", "-f", "{{.Dir}}", module)
+	if err == nil && dir == "" {
+		if _, err = goTool(ctx, at, "mod", "download", module); err == nil {
+			dir, err = goTool(ctx, at, "list", "-m", "-f", "{{.Dir}}", module)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("find module %s: %w", module, err)
+	}
+	b.dirs[module] = dir
+	return dir, nil
+}
+
+func (b *builder) familyDir(family string) string {
+	return filepath.Join(b.source, "components", family)
+}
+
+// cacheDir returns the folder of a family's binaries. Whatever could change them is in its name.
+func (b *builder) cacheDir(ctx context.Context, family string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if dir, ok := b.dirs[family]; ok {
+		return dir, nil
+	}
+	version, err := goTool(ctx, b.familyDir(family), "env", "GOVERSION", "GOOS", "GOARCH")
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	fmt.Fprintln(hash, version)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(b.familyDir(family), name))
+		if err != nil {
+			return "", fmt.Errorf("components of %s: %w", family, err)
+		}
+		hash.Write(data)
+	}
+	for _, bin := range binaries {
+		if bin.family == family {
+			fmt.Fprintln(hash, buildArgs(bin, ""))
+		}
+	}
+	dir := filepath.Join(b.cache, family+"-"+hex.EncodeToString(hash.Sum(nil))[:16])
+	b.dirs[family] = dir
+	return dir, nil
+}
+
+func buildArgs(bin binary, out string) []string {
+	return []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + bin.ldflags), "-o", out, bin.pkg}
+}
+
+// build returns the paths of the named binaries (all when none is named), building those that the cache lacks.
+func (b *builder) build(ctx context.Context, names ...string) (map[string]string, error) {
+	paths := map[string]string{}
+	for _, bin := range binaries {
+		if len(names) > 0 && !slices.Contains(names, bin.name) {
+			continue
+		}
+		dir, err := b.cacheDir(ctx, bin.family)
+		if err != nil {
+			return nil, fmt.Errorf("build %s: %w", bin.name, err)
+		}
+		path := filepath.Join(dir, bin.name)
+		if !exists(path) {
+			if err := b.buildOne(ctx, bin, path); err != nil {
+				return nil, fmt.Errorf("build %s: %w", bin.name, err)
+			}
+		}
+		paths[bin.name] = path
+	}
+	return paths, nil
+}
+
+// buildOne builds under the family's lock, so that two fleets starting at once do not build the same thing twice.
+func (b *builder) buildOne(ctx context.Context, bin binary, path string) error {
+	unlock, err := lockDir(ctx, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if exists(path) {
+		return nil
+	}
+	start := time.Now()
+	stop := every(20*time.Second, func() {
+		fmt.Fprintf(b.out, "  building %s, %s\n", bin.name, time.Since(start).Round(time.Second))
+	})
+	defer stop()
+	fmt.Fprintf(b.out, "building %s\n", bin.name)
+	if _, err := goTool(ctx, b.familyDir(bin.family), buildArgs(bin, path+".new")...); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.out, "built %s in %s\n", bin.name, time.Since(start).Round(time.Second))
+	return nil
+}
+
+// buildSelf builds the lab command for the processes of our own (the heartbeat): the caller may be a test binary.
+func (b *builder) buildSelf(ctx context.Context, path string) error {
+	if exists(path) {
+		return nil
+	}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-o", path + ".new", "./cmd/lab"}
+	if _, err := goTool(ctx, b.source, args...); err != nil {
+		return fmt.Errorf("build the lab command: %w", err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// every calls do at each interval until stopped.
+func every(interval time.Duration, do func()) (stop func()) {
+	done := make(chan struct{})
+	var once sync.Once
+	go func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				do()
+			}
+		}
+	}()
+	return func() { once.Do(func() { close(done) }) }
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// process is a component's running process. Started tells it from a later process that got the same id.
+type process struct {
+	PID     int      `json:"pid"`
+	Started string   `json:"started"`
+	Log     string   `json:"log"`
+	Command []string `json:"command"`
+}
+
+// command is what a component runs.
+type command struct {
+	path string
+	args []string
+	env  []string
+}
+
+// startProcess runs cmd detached in a session of its own: it must outlive us and must not get our terminal's signals.
+func startProcess(cmd command, dir, log string) (*process, error) {
+	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
+		return nil, err
+	}
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	c := exec.Command(cmd.path, cmd.args...)
+	c.Dir, c.Stdout, c.Stderr = dir, out, out
+	c.Env = append(os.Environ(), cmd.env...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{PID: c.Process.Pid, Log: log, Command: append([]string{cmd.path}, cmd.args...)}
+	p.Started, _, _ = processStat(p.PID)
+	// Reaps the process should it die while we live; its death is noticed through alive.
+	go func() { _ = c.Wait() }()
+	return p, nil
+}
+
+// alive tells whether the process runs. A zombie does not.
+func (p *process) alive() bool {
+	if p == nil {
+		return false
+	}
+	started, state, err := processStat(p.PID)
+	return err == nil && started == p.Started && state != "Z" && state != "X"
+}
+
+// kill ends the process at once. Nothing of the fleet is worth a graceful end: an API server would take up to a minute.
+func (p *process) kill() error {
+	if !p.alive() {
+		return nil
+	}
+	// The whole session, in case a component has started something itself.
+	if err := syscall.Kill(-p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+// rss returns the resident memory in bytes, or 0.
+func (p *process) rss() int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// processStat reads when a process started (in ticks since boot) and its state letter.
+func processStat(pid int) (started, state string, err error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", "", err
+	}
+	// The command's name stands in parentheses and may hold anything: read behind the last one.
+	i := bytes.LastIndexByte(data, ')')
+	fields := strings.Fields(string(data[i+1:]))
+	const stateField, startField = 0, 19
+	if len(fields) <= startField {
+		return "", "", fmt.Errorf("process %d: short stat", pid)
+	}
+	return fields[startField], fields[stateField], nil
+}
+
+// logTail returns the last lines of a log file.
+func logTail(path string, lines int) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return strings.Join(all, "\n")
+}
