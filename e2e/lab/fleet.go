@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	// DefaultDir is the folder of the fleet's state, below the working directory.
+	DefaultDir = ".lab"
+	// DefaultMembers is how many member clusters a fleet has.
+	DefaultMembers = 3
+
+	// Hub and Karmada name the two control planes, as in Fleet.Kubeconfig. The hub is also the management cluster.
+	Hub     = "hub"
+	Karmada = "karmada"
+
+	loopback  = "127.0.0.1"
+	readyFile = "ready"
+)
+
+// Options say which fleet Up brings up.
+type Options struct {
+	// Dir holds the fleet's whole state. Default: DefaultDir.
+	Dir string
+	// Members is the number of member clusters, named member1, member2, and so on. Default: DefaultMembers. A fleet
+	// that runs keeps the members it has beyond that number.
+	Members int
+	// DifferentNames makes OCM know each member under another name than Karmada does.
+	DifferentNames bool
+	// Out takes progress lines. Default: none are written.
+	Out io.Writer
+}
+
+// Fleet is a fleet of control planes. Its processes do not depend on the process that holds it.
+type Fleet struct {
+	dir     string
+	out     io.Writer
+	begin   time.Time
+	state   *state
+	pki     *pki
+	builder *builder
+	paths   map[string]string // of the binaries
+
+	mu      sync.Mutex
+	clients map[string]*client
+}
+
+// Up brings up the fleet of opts.Dir, or what of it does not run, and returns when everything is ready. After an error
+// the processes stay for inspection: call Up again, or Down.
+func Up(ctx context.Context, opts Options) (*Fleet, error) {
+	if opts.Members == 0 {
+		opts.Members = DefaultMembers
+	}
+	f, unlock, err := openLocked(ctx, opts.Dir, opts.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := f.claim(opts); err != nil {
+		return nil, err
+	}
+	if err := f.provide(ctx); err != nil {
+		return nil, err
+	}
+	// Only now: building may take long, and a caller that waits for the file must not see one of an earlier run.
+	if err := os.Remove(filepath.Join(f.dir, readyFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	units, err := f.fleetUnits()
+	if err != nil {
+		return nil, err
+	}
+	f.printf("starting %d members with Karmada and OCM", len(f.Members()))
+	if err := f.run(ctx, units); err != nil {
+		return nil, err
+	}
+	if err := f.Check(ctx); err != nil {
+		return nil, err
+	}
+	f.printf("the fleet is ready")
+	stamp := time.Now().UTC().Format(time.RFC3339) + "\n"
+	return f, os.WriteFile(filepath.Join(f.dir, readyFile), []byte(stamp), 0o644)
+}
+
+// Open returns the fleet that Up left in dir (DefaultDir if empty).
+func Open(dir string) (*Fleet, error) {
+	f, err := newFleet(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !exists(f.state.path) {
+		return nil, fmt.Errorf("no fleet in %s", f.dir)
+	}
+	return f, nil
+}
+
+func newFleet(dir string, out io.Writer) (*Fleet, error) {
+	if dir == "" {
+		dir = DefaultDir
+	}
+	if out == nil {
+		out = io.Discard
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{dir: dir, out: &lockedWriter{w: out}, begin: time.Now(), clients: map[string]*client{}}
+	f.state, err = loadState(dir)
+	return f, err
+}
+
+// openLocked returns the fleet of dir with nobody else changing it.
+func openLocked(ctx context.Context, dir string, out io.Writer) (*Fleet, func(), error) {
+	f, err := newFleet(dir, out)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := f.lock(ctx)
+	return f, unlock, err
+}
+
+// lock takes the folder and reads the state again: another process may have changed it.
+func (f *Fleet) lock(ctx context.Context) (func(), error) {
+	unlock, err := lockDir(ctx, f.dir)
+	if err != nil {
+		return nil, err
+	}
+	f.begin = time.Now()
+	if f.state, err = loadState(f.dir); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// claim makes the folder ours and enters the members. A folder with other content is refused: Down deletes it.
+func (f *Fleet) claim(opts Options) error {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 && !exists(f.state.path) {
+		return fmt.Errorf("%s holds other things than a fleet", f.dir)
+	}
+	if len(f.state.Members) > 0 && f.state.DifferentNames != opts.DifferentNames {
+		return fmt.Errorf("the fleet in %s was made with other cluster names: take it down first", f.dir)
+	}
+	return f.state.update(func() {
+		f.state.DifferentNames = opts.DifferentNames
+		for i := range opts.Members {
+			f.state.addMember(fmt.Sprintf("member%d", i+1))
+		}
+		for i := range f.state.Members {
+			f.state.Members[i].Paused = false
+		}
+	})
+}
+
+// provide makes what all components need: binaries (all, or those named) and certificates.
+func (f *Fleet) provide(ctx context.Context, names ...string) error {
+	var err error
+	if f.builder, err = newBuilder(ctx, f.out); err != nil {
+		return err
+	}
+	if f.paths, err = f.builder.build(ctx, names...); err != nil {
+		return err
+	}
+	if f.pki, err = openPKI(filepath.Join(f.dir, "pki")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(f.dir, "kubeconfigs"), 0o755); err != nil {
+		return err
+	}
+	if kubectl, ok := f.paths["kubectl"]; ok {
+		return symlink(kubectl, f.Kubectl())
+	}
+	return nil
+}
+
+func symlink(target, link string) error {
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(target, link)
+}
+
+// fleetUnits are the units of everything.
+func (f *Fleet) fleetUnits() ([]unit, error) {
+	tables := []func() ([]unit, error){f.etcdUnits, f.hubUnits, f.karmadaUnits}
+	for _, m := range f.Members() {
+		tables = append(tables, func() ([]unit, error) { return f.memberUnits(m) })
+	}
+	var units []unit
+	for _, table := range tables {
+		more, err := table()
+		if err != nil {
+			return nil, err
+		}
+		units = append(units, more...)
+	}
+	return units, nil
+}
+
+// Dir is the folder of the fleet's state.
+func (f *Fleet) Dir() string { return f.dir }
+
+// Kubectl is the path of a kubectl that fits the clusters.
+func (f *Fleet) Kubectl() string { return filepath.Join(f.dir, "bin", "kubectl") }
+
+// Kubeconfig is the path of the administrator's kubeconfig of Hub, Karmada or a member.
+func (f *Fleet) Kubeconfig(name string) string {
+	return filepath.Join(f.dir, "kubeconfigs", name+".kubeconfig")
+}
+
+// RESTConfig is the administrator's client configuration of Hub, Karmada or a member.
+func (f *Fleet) RESTConfig(name string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig(name))
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", name, err)
+	}
+	return config, nil
+}
+
+// Members are the member clusters in the order in which they were added.
+func (f *Fleet) Members() []Member {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	return slices.Clone(f.state.Members)
+}
+
+var memberName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
+
+// AddMember starts another member cluster, joins it to Karmada and OCM, and returns when it is ready on both.
+func (f *Fleet) AddMember(ctx context.Context, name string) (Member, error) {
+	if !memberName.MatchString(name) || name == Hub || name == Karmada {
+		return Member{}, fmt.Errorf("%q cannot be the name of a member", name)
+	}
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return Member{}, err
+	}
+	defer unlock()
+	if _, ok := f.state.member(name); ok {
+		return Member{}, fmt.Errorf("member %s exists", name)
+	}
+	if err := f.state.update(func() { f.state.addMember(name) }); err != nil {
+		return Member{}, err
+	}
+	m, _ := f.state.member(name)
+	return m, f.runMember(ctx, m)
+}
+
+// PauseMember stops the member's API server: connections to it are refused until ResumeMember. Its other processes
+// stay, and so do its objects.
+func (f *Fleet) PauseMember(ctx context.Context, name string) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := f.setPaused(name, true); err != nil {
+		return err
+	}
+	p := f.state.process(apiServerName(name))
+	if p == nil {
+		return fmt.Errorf("member %s has no API server", name)
+	}
+	if err := p.kill(); err != nil {
+		return fmt.Errorf("pause %s: %w", name, err)
+	}
+	return awaitDead(ctx, p)
+}
+
+// ResumeMember starts the API server of a paused member again, and whatever else of the member has stopped meanwhile. It
+// returns when the member is ready on Karmada and OCM.
+func (f *Fleet) ResumeMember(ctx context.Context, name string) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := f.setPaused(name, false); err != nil {
+		return err
+	}
+	m, _ := f.state.member(name)
+	return f.runMember(ctx, m)
+}
+
+func (f *Fleet) setPaused(name string, paused bool) error {
+	if _, ok := f.state.member(name); !ok {
+		return fmt.Errorf("no member %s in %s", name, f.dir)
+	}
+	return f.state.update(func() {
+		for i := range f.state.Members {
+			if f.state.Members[i].Name == name {
+				f.state.Members[i].Paused = paused
+			}
+		}
+	})
+}
+
+func (f *Fleet) runMember(ctx context.Context, m Member) error {
+	if err := f.provide(ctx); err != nil {
+		return err
+	}
+	units, err := f.memberUnits(m)
+	if err != nil {
+		return err
+	}
+	return f.run(ctx, units)
+}
+
+// Component is what Status tells about one process of the fleet.
+type Component struct {
+	Name  string
+	PID   int
+	Alive bool
+	// Paused says that the process belongs to a paused member.
+	Paused bool
+	// RSS is the resident memory in bytes.
+	RSS int64
+	Log string
+}
+
+// Status lists the fleet's processes by name.
+func (f *Fleet) Status() ([]Component, error) {
+	s, err := loadState(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	var components []Component
+	for _, name := range slices.Sorted(maps.Keys(s.Processes)) {
+		p := s.Processes[name]
+		c := Component{Name: name, PID: p.PID, Alive: p.alive(), Log: p.Log}
+		if c.Alive {
+			c.RSS = p.rss()
+		}
+		for _, m := range s.Members {
+			c.Paused = c.Paused || m.Paused && strings.HasPrefix(name, m.Name+"-")
+		}
+		components = append(components, c)
+	}
+	return components, nil
+}
+
+// Check returns an error that names each component that has died, with the last lines of its log. Components of paused
+// members are not looked at.
+func (f *Fleet) Check(_ context.Context) error {
+	components, err := f.Status()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range components {
+		if !c.Alive && !c.Paused {
+			errs = append(errs, fmt.Errorf("%s (process %d) has died; last lines of %s:\n%s", c.Name, c.PID, c.Log, logTail(c.Log, tailLines)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Down ends every process of the fleet and deletes its folder. The built binaries stay in the cache.
+func (f *Fleet) Down(ctx context.Context) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !exists(f.state.path) {
+		return fmt.Errorf("no fleet in %s", f.dir)
+	}
+	for name, p := range f.state.Processes {
+		if err := p.kill(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for name, p := range f.state.Processes {
+		if err := awaitDead(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if err := os.RemoveAll(f.dir); err != nil {
+		return fmt.Errorf("delete %s: %w", f.dir, err)
+	}
+	return nil
+}
+
+func awaitDead(ctx context.Context, p *process) error {
+	return await(ctx, 30*time.Second, func(context.Context) error {
+		if p.alive() {
+			return fmt.Errorf("process %d still runs", p.PID)
+		}
+		return nil
+	})
+}
+
+// client returns the administrator's client of a cluster.
+func (f *Fleet) client(name string) (*client, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c, ok := f.clients[name]; ok {
+		return c, nil
+	}
+	c, err := newClient(f.Kubeconfig(name))
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", name, err)
+	}
+	f.clients[name] = c
+	return c, nil
+}
+
+func (f *Fleet) printf(format string, args ...any) {
+	fmt.Fprintf(f.out, "%6.1fs  %s\n", time.Since(f.begin).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// SetOutput takes the progress lines of what follows.
+func (f *Fleet) SetOutput(out io.Writer) { f.out = &lockedWriter{w: out} }
+
+// lockedWriter lets the goroutines that bring up components share a writer.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
