@@ -38,6 +38,16 @@ type FleetWorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Backend string `json:"backend,omitempty"`
 
+	// workload is the object that this FleetWorkload carries. It is recorded before anything is sent, and does not change.
+	// +optional
+	Workload *WorkloadReference `json:"workload,omitempty"`
+
+	// placementHash is the hash of the placement under which clusters were last left as asked. While spec.placement has
+	// the same hash, clusters that fall out of it did so without a change of the spec.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PlacementHash string `json:"placementHash,omitempty"`
+
 	// revision is the hash of what decides the target manifests, replicas left out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -102,6 +112,27 @@ type FleetWorkloadStatus struct {
 	// migration tells how far a change of backend has come.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
+}
+
+// WorkloadReference names the object that a FleetWorkload carries.
+type WorkloadReference struct {
+	// apiVersion of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// kind of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
 }
 
 // ClusterSummary counts clusters.
