@@ -1,0 +1,273 @@
+// Package aggregate folds what clusters report into one status. It is pure: the order of clusters never matters, a
+// cluster that has not reported is Unknown, and running it on its own output changes nothing.
+package aggregate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+)
+
+// MaxRows is how many clusters the status lists; the counts are complete all the same.
+const MaxRows = 100
+
+// maxMessage keeps messages within the schema's bound.
+const maxMessage = 1024
+
+// Report is what is known of one cluster.
+type Report struct {
+	Name string
+	// Target is true when the cluster is to run the workload.
+	Target bool
+	// Desired replicas, nil when not known or the kind has none.
+	Desired *int32
+	// Observed is nil when the backend has nothing of the workload for the cluster.
+	Observed *backends.ClusterObservation
+	// Cluster is nil when the backend does not know the cluster any more.
+	Cluster *backends.Cluster
+	// State is nil when there is no report that can be interpreted.
+	State *interpreter.State
+}
+
+// Problem is why a pass ended before its end.
+type Problem struct {
+	Reason  string
+	Message string
+	// Stalled is true when a person must act.
+	Stalled bool
+}
+
+// Facts is everything one pass has learned.
+type Facts struct {
+	Generation int64
+	Now        metav1.Time
+	Backend    string
+	Revision   string
+	Selector   string
+	// Problem is nil when the pass went through.
+	Problem *Problem
+	// Reported is false when the backend could not be read: rows of the status before are kept, marked stale.
+	Reported bool
+	// Reports has one entry for each cluster that is a target or has something of the workload.
+	Reports []Report
+	// Settled is true when clusters are chosen and replicas are divided.
+	Settled bool
+	// Waiting says what a write waits for; empty when nothing.
+	Waiting string
+	// Suspended is spec.suspend.
+	Suspended bool
+	// Deleting is true once the FleetWorkload is being deleted.
+	Deleting bool
+}
+
+// Fleet returns the status that follows from facts. before is the status as it was; it is not changed.
+func Fleet(before v1alpha1.FleetWorkloadStatus, facts Facts) v1alpha1.FleetWorkloadStatus {
+	status := *before.DeepCopy()
+	status.ObservedGeneration = &facts.Generation
+	if facts.Revision != "" {
+		status.Revision = facts.Revision
+	}
+	if facts.Selector != "" {
+		status.Selector = facts.Selector
+	}
+	if facts.Reported {
+		rows := make([]v1alpha1.ClusterStatus, 0, len(facts.Reports))
+		for _, r := range facts.Reports {
+			rows = append(rows, row(r, status.Revision))
+		}
+		fill(&status, facts, rows)
+	} else {
+		markStale(&status, facts.Now)
+	}
+	setConditions(&status, before, summarize(status, facts))
+	return status
+}
+
+// row is one cluster's line. Numbers of a report that is not current stay visible, but never as healthy.
+func row(r Report, revision string) v1alpha1.ClusterStatus {
+	out := v1alpha1.ClusterStatus{
+		Name: r.Name, Desired: r.Desired, Applied: metav1.ConditionUnknown, Health: v1alpha1.HealthUnknown,
+		Stale: metav1.ConditionFalse,
+	}
+	if reason := unreachable(r); reason != "" {
+		out.Stale = metav1.ConditionTrue
+		out.Message = reason
+	}
+	o := r.Observed
+	if o == nil {
+		out.Message = cmp.Or(out.Message, "nothing sent to the cluster yet")
+		return out
+	}
+	out.Revision, out.Applied = o.Revision, o.Applied
+	if r.State != nil {
+		s := *r.State
+		out.Replicas, out.Ready, out.Updated, out.Available = &s.Replicas, &s.Ready, &s.Updated, &s.Available
+	}
+	switch {
+	case out.Stale == metav1.ConditionTrue:
+	case o.Removing || !r.Target:
+		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, "being removed from the cluster")
+	case o.Applied == metav1.ConditionFalse:
+		out.Health, out.Message = v1alpha1.HealthDegraded, cmp.Or(o.Message, "the cluster refused the manifest")
+	case r.State == nil:
+		out.Message = cmp.Or(o.Message, "no report from the cluster yet")
+	case !o.Current || o.Applied != metav1.ConditionTrue || (revision != "" && o.Revision != revision):
+		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, "waiting for a report on the newest manifest")
+	default:
+		out.Health, out.Message = r.State.Health, r.State.Message
+	}
+	out.Message = shorten(out.Message)
+	return out
+}
+
+func unreachable(r Report) string {
+	switch {
+	case r.Cluster == nil:
+		return "the backend does not know this cluster any more; last known numbers"
+	case r.Cluster.Ready != metav1.ConditionTrue:
+		return strings.TrimSpace("cluster is not reachable; last known numbers. " + r.Cluster.Message)
+	default:
+		return ""
+	}
+}
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
+
+// fill writes rows and everything that is counted from them.
+func fill(status *v1alpha1.FleetWorkloadStatus, facts Facts, rows []v1alpha1.ClusterStatus) {
+	previous := map[string]v1alpha1.ClusterStatus{}
+	for _, r := range status.Clusters {
+		previous[r.Name] = r
+	}
+	for i := range rows {
+		rows[i].LastTransitionTime = transition(previous[rows[i].Name], rows[i], facts.Now)
+	}
+	targets := map[string]bool{}
+	for _, r := range facts.Reports {
+		targets[r.Name] = r.Target
+	}
+	status.ClusterSummary = count(rows, targets, status.Revision)
+	sum(status, rows)
+	slices.SortFunc(rows, func(a, b v1alpha1.ClusterStatus) int {
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Name, b.Name))
+	})
+	status.Truncated = nil
+	if len(rows) > MaxRows {
+		status.Truncated = ptr(int32(len(rows) - MaxRows))
+		rows = rows[:MaxRows]
+	}
+	status.Clusters = rows
+}
+
+func transition(before, after v1alpha1.ClusterStatus, now metav1.Time) *metav1.Time {
+	if before.LastTransitionTime != nil && before.Applied == after.Applied && before.Health == after.Health &&
+		before.Stale == after.Stale {
+		return before.LastTransitionTime
+	}
+	return &now
+}
+
+// urgency sorts rows: what needs attention comes first.
+func urgency(r v1alpha1.ClusterStatus) int {
+	switch {
+	case r.Applied == metav1.ConditionFalse || r.Health == v1alpha1.HealthDegraded:
+		return 0
+	case r.Stale == metav1.ConditionTrue:
+		return 1
+	case r.Health == v1alpha1.HealthUnknown:
+		return 2
+	case r.Health == v1alpha1.HealthProgressing:
+		return 3
+	case r.Health == v1alpha1.HealthSuspended:
+		return 4
+	default:
+		return 5
+	}
+}
+
+func count(rows []v1alpha1.ClusterStatus, targets map[string]bool, revision string) *v1alpha1.ClusterSummary {
+	var total, scheduled, applied, healthy, stale, upToDate int32
+	for _, r := range rows {
+		total++
+		if r.Stale == metav1.ConditionTrue {
+			stale++
+		}
+		if !targets[r.Name] {
+			continue
+		}
+		scheduled++
+		if r.Applied == metav1.ConditionTrue && r.Revision == revision {
+			applied++
+			if r.Stale == metav1.ConditionFalse && r.Health != v1alpha1.HealthUnknown && r.Replicas != nil {
+				upToDate++
+			}
+		}
+		if r.Health == v1alpha1.HealthHealthy {
+			healthy++
+		}
+	}
+	return &v1alpha1.ClusterSummary{
+		Total: &total, Scheduled: &scheduled, Applied: &applied, Healthy: &healthy, Stale: &stale, UpToDate: &upToDate,
+	}
+}
+
+// sum adds up what clusters reported; a number that no cluster reported stays absent.
+func sum(status *v1alpha1.FleetWorkloadStatus, rows []v1alpha1.ClusterStatus) {
+	add := func(field func(v1alpha1.ClusterStatus) *int32) *int32 {
+		var total *int32
+		for _, r := range rows {
+			if n := field(r); n != nil {
+				if total == nil {
+					total = ptr(int32(0))
+				}
+				*total += *n
+			}
+		}
+		return total
+	}
+	status.DesiredReplicas = add(func(r v1alpha1.ClusterStatus) *int32 { return r.Desired })
+	status.Replicas = add(func(r v1alpha1.ClusterStatus) *int32 { return r.Replicas })
+	status.ReadyReplicas = add(func(r v1alpha1.ClusterStatus) *int32 { return r.Ready })
+	status.UpdatedReplicas = add(func(r v1alpha1.ClusterStatus) *int32 { return r.Updated })
+	status.AvailableReplicas = add(func(r v1alpha1.ClusterStatus) *int32 { return r.Available })
+	status.Ready = fmt.Sprintf("%s/%s", show(status.ReadyReplicas), show(status.DesiredReplicas))
+	status.ClustersReady = fmt.Sprintf("%d/%d", *status.ClusterSummary.Healthy, *status.ClusterSummary.Scheduled)
+}
+
+func show(n *int32) string {
+	if n == nil {
+		return "?"
+	}
+	return fmt.Sprint(*n)
+}
+
+// markStale keeps what was last known, as such.
+func markStale(status *v1alpha1.FleetWorkloadStatus, now metav1.Time) {
+	for i, r := range status.Clusters {
+		if r.Stale == metav1.ConditionTrue {
+			continue
+		}
+		status.Clusters[i].Stale = metav1.ConditionTrue
+		status.Clusters[i].Health = v1alpha1.HealthUnknown
+		status.Clusters[i].Message = "the backend cannot be read; last known numbers"
+		status.Clusters[i].LastTransitionTime = &now
+	}
+	if s := status.ClusterSummary; s != nil && s.Total != nil {
+		s.Stale, s.Healthy, s.UpToDate = ptr(*s.Total), ptr(int32(0)), ptr(int32(0))
+		status.ClustersReady = fmt.Sprintf("0/%s", show(s.Scheduled))
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,172 @@
+// Package config is the operator's configuration file.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+
+	"sigs.k8s.io/yaml"
+)
+
+// APIVersion and Kind stand at the head of a configuration file.
+const (
+	APIVersion = "config.fleetworkload.io/v1alpha1"
+	Kind       = "OperatorConfiguration"
+)
+
+// Type is a kind of backend.
+type Type string
+
+const (
+	// TypeKarmada is a Karmada control plane.
+	TypeKarmada Type = "Karmada"
+	// TypeOCM is an Open Cluster Management hub.
+	TypeOCM Type = "OCM"
+)
+
+// Configuration is the operator's configuration file.
+type Configuration struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Backends are the control planes that carry workloads out. FleetWorkloads choose one by name.
+	Backends []Backend `json:"backends"`
+	// Guards hold back what looks like a mistake.
+	Guards Guards `json:"guards,omitempty"`
+}
+
+// Backend is one named control plane.
+type Backend struct {
+	// Name by which spec.backend refers to it: a DNS label.
+	Name string `json:"name"`
+	// Type is Karmada or OCM.
+	Type Type `json:"type"`
+	// Connection says how to reach it.
+	Connection Connection `json:"connection"`
+	// OCM is for backends of type OCM only.
+	OCM *OCM `json:"ocm,omitempty"`
+}
+
+// Connection is where a backend's kubeconfig comes from; exactly one is set.
+type Connection struct {
+	// KubeconfigFile is a path. The file is read again when it changes.
+	KubeconfigFile string `json:"kubeconfigFile,omitempty"`
+	// SecretRef names a Secret in the operator's namespace. It is read again when it changes.
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
+	// InCluster uses the operator's own ServiceAccount: the backend is the management cluster.
+	InCluster *struct{} `json:"inCluster,omitempty"`
+}
+
+// SecretRef names one key of a Secret.
+type SecretRef struct {
+	Name string `json:"name"`
+	// Key within the Secret. When absent: kubeconfig.
+	Key string `json:"key,omitempty"`
+}
+
+// OCM is what only Open Cluster Management knows.
+type OCM struct {
+	// ClusterSets are bound by the operator in the namespaces it uses. When empty, only bindings that exist count.
+	ClusterSets []string `json:"clusterSets,omitempty"`
+	// Attributes say where provider, region and zone of a cluster are found.
+	Attributes map[string]AttributeSource `json:"attributes,omitempty"`
+}
+
+// AttributeSource is where an attribute is found: the claim first, then the label.
+type AttributeSource struct {
+	Claim string `json:"claim,omitempty"`
+	Label string `json:"label,omitempty"`
+}
+
+// Guards hold back what looks like a mistake (law 2).
+type Guards struct {
+	// MaxRemovalPercent is the share of running replicas that may go away at once without a change of the spec, from 0
+	// to 100. When absent: 50.
+	MaxRemovalPercent *int32 `json:"maxRemovalPercent,omitempty"`
+}
+
+// RemovalPercent returns MaxRemovalPercent or its default.
+func (g Guards) RemovalPercent() int32 {
+	if g.MaxRemovalPercent == nil {
+		return 50
+	}
+	return *g.MaxRemovalPercent
+}
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Load reads and checks a configuration file. The error names every field that is wrong.
+func Load(path string) (Configuration, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return Configuration{}, fmt.Errorf("read operator configuration: %w", err)
+	}
+	c, err := Parse(raw)
+	if err != nil {
+		return Configuration{}, fmt.Errorf("operator configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads and checks a configuration. Fields it does not know are errors.
+func Parse(raw []byte) (Configuration, error) {
+	var c Configuration
+	if err := yaml.UnmarshalStrict(raw, &c); err != nil {
+		return c, err
+	}
+	return c, c.validate()
+}
+
+func (c Configuration) validate() error {
+	var errs []error
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		errs = append(errs, fmt.Errorf("apiVersion and kind must be %s and %s", APIVersion, Kind))
+	}
+	if p := c.Guards.RemovalPercent(); p < 0 || p > 100 {
+		errs = append(errs, fmt.Errorf("guards.maxRemovalPercent: %d is not from 0 to 100", p))
+	}
+	seen := map[string]bool{}
+	for i, b := range c.Backends {
+		at := fmt.Sprintf("backends[%d]", i)
+		if !dnsLabel.MatchString(b.Name) {
+			errs = append(errs, fmt.Errorf("%s.name: %q is not a DNS label", at, b.Name))
+		}
+		if seen[b.Name] {
+			errs = append(errs, fmt.Errorf("%s.name: %q is there twice", at, b.Name))
+		}
+		seen[b.Name] = true
+		errs = append(errs, b.validate(at)...)
+	}
+	return errors.Join(errs...)
+}
+
+func (b Backend) validate(at string) []error {
+	var errs []error
+	if b.Type != TypeKarmada && b.Type != TypeOCM {
+		errs = append(errs, fmt.Errorf("%s.type: %q is neither %s nor %s", at, b.Type, TypeKarmada, TypeOCM))
+	}
+	if b.OCM != nil && b.Type != TypeOCM {
+		errs = append(errs, fmt.Errorf("%s.ocm: only for type %s", at, TypeOCM))
+	}
+	sources := 0
+	for _, set := range []bool{b.Connection.KubeconfigFile != "", b.Connection.SecretRef != nil, b.Connection.InCluster != nil} {
+		if set {
+			sources++
+		}
+	}
+	if sources != 1 {
+		errs = append(errs, fmt.Errorf("%s.connection: set exactly one of kubeconfigFile, secretRef and inCluster", at))
+	}
+	if ref := b.Connection.SecretRef; ref != nil && ref.Name == "" {
+		errs = append(errs, fmt.Errorf("%s.connection.secretRef.name: required", at))
+	}
+	if b.OCM != nil {
+		for key := range b.OCM.Attributes {
+			if key != "provider" && key != "region" && key != "zone" {
+				errs = append(errs, fmt.Errorf("%s.ocm.attributes: %q is none of provider, region, zone", at, key))
+			}
+		}
+	}
+	return errs
+}

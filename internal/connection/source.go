@@ -1,0 +1,105 @@
+package connection
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/internal/config"
+)
+
+// DefaultSecretKey is the key of a Secret that holds a kubeconfig, when none is named.
+const DefaultSecretKey = "kubeconfig"
+
+// probeTimeout bounds one look at a backend's health.
+const probeTimeout = 5 * time.Second
+
+// KubeconfigSource reads kubeconfigs from files and Secrets.
+type KubeconfigSource struct {
+	// Secrets reads Secrets, from a cache.
+	Secrets client.Reader
+	// Namespace of the Secrets.
+	Namespace string
+	// InCluster is the configuration of the management cluster.
+	InCluster *rest.Config
+	// UserAgent names the operator to API servers.
+	UserAgent string
+}
+
+var _ Source = KubeconfigSource{}
+
+// Load implements Source.
+func (s KubeconfigSource) Load(ctx context.Context, connection config.Connection) (*rest.Config, [sha256.Size]byte, error) {
+	if connection.InCluster != nil {
+		return rest.CopyConfig(s.InCluster), [sha256.Size]byte{}, nil
+	}
+	raw, origin, err := s.read(ctx, connection)
+	if err != nil {
+		return nil, [sha256.Size]byte{}, err
+	}
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return nil, [sha256.Size]byte{}, fmt.Errorf("%s does not hold a valid kubeconfig: %w", origin, redact(err))
+	}
+	// A kubeconfig from a Secret must not run programs in the operator's container.
+	if connection.SecretRef != nil && (cfg.ExecProvider != nil || cfg.AuthProvider != nil) {
+		return nil, [sha256.Size]byte{}, fmt.Errorf("%s uses an exec or auth provider plugin: use a token or a certificate", origin)
+	}
+	cfg.UserAgent = s.UserAgent
+	return cfg, sha256.Sum256(raw), nil
+}
+
+func (s KubeconfigSource) read(ctx context.Context, connection config.Connection) (raw []byte, origin string, err error) {
+	if connection.KubeconfigFile != "" {
+		raw, err = os.ReadFile(connection.KubeconfigFile)
+		if err != nil {
+			return nil, "", fmt.Errorf("read kubeconfig: %w", err)
+		}
+		return raw, "file " + connection.KubeconfigFile, nil
+	}
+	ref := connection.SecretRef
+	key := ref.Key
+	if key == "" {
+		key = DefaultSecretKey
+	}
+	var secret corev1.Secret
+	if err := s.Secrets.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: ref.Name}, &secret); err != nil {
+		return nil, "", fmt.Errorf("read kubeconfig from Secret %s/%s: %w", s.Namespace, ref.Name, err)
+	}
+	raw, ok := secret.Data[key]
+	if !ok {
+		return nil, "", fmt.Errorf("the Secret %s/%s has no key %q", s.Namespace, ref.Name, key)
+	}
+	return raw, fmt.Sprintf("Secret %s/%s, key %s,", s.Namespace, ref.Name, key), nil
+}
+
+// redact drops the parser's quotation of its input, which may hold credentials.
+func redact(err error) error {
+	if clientcmd.IsConfigurationInvalid(err) || clientcmd.IsEmptyConfig(err) {
+		return err
+	}
+	return errors.New("it cannot be parsed")
+}
+
+// probe asks the API server whether it is ready.
+func probe(ctx context.Context, cfg *rest.Config) error {
+	short := rest.CopyConfig(cfg)
+	short.Timeout = probeTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(short)
+	if err != nil {
+		return fmt.Errorf("build client: %w", err)
+	}
+	if err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return fmt.Errorf("ask %s whether it is ready: %w", cfg.Host, err)
+	}
+	return nil
+}
