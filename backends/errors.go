@@ -24,6 +24,10 @@ const (
 	CodeNameConflict Code = "NameConflict"
 	// CodeInvalidTemplate means that the template cannot be sent.
 	CodeInvalidTemplate Code = "InvalidTemplate"
+	// CodeInvalidOverride means that an override cannot be applied to the template.
+	CodeInvalidOverride Code = "InvalidOverride"
+	// CodeInvalidPlacement means that the placement contradicts itself or leaves nothing to place on.
+	CodeInvalidPlacement Code = "InvalidPlacement"
 	// CodeInvalidOptions means that backendOptions cannot be merged.
 	CodeInvalidOptions Code = "InvalidOptions"
 	// CodeUnsupported means that the backend cannot do what the spec asks.

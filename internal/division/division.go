@@ -116,7 +116,7 @@ func Divide(total int32, shares []Share) (map[string]int32, error) {
 		heap.Fix(&seats, 0)
 	}
 	for _, s := range seats {
-		result[s.cluster] = int32(s.taken) //nolint:gosec // taken is at most total
+		result[s.cluster] = int32(s.taken) // at most total
 	}
 	return result, nil
 }
