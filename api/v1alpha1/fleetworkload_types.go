@@ -321,10 +321,12 @@ type ResourcesOverride struct {
 
 	// requests replaces the named requests, such as cpu: 500m.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=32
 	Requests map[string]string `json:"requests,omitempty"`
 
 	// limits replaces the named limits, such as memory: 1Gi.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=32
 	Limits map[string]string `json:"limits,omitempty"`
 }
 
@@ -332,6 +334,7 @@ type ResourcesOverride struct {
 type MetadataOverride struct {
 	// set adds entries or replaces those of the same key.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	Set map[string]string `json:"set,omitempty"`
 
 	// remove takes entries out by key; a key that is not there is left out in silence.

@@ -1,0 +1,37 @@
+{{- define "fleetworkload.labels" -}}
+app.kubernetes.io/name: fleetworkload
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+{{- end -}}
+
+{{- define "fleetworkload.selector" -}}
+app.kubernetes.io/name: fleetworkload
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "fleetworkload.image" -}}
+{{- with .Values.manager.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "fleetworkload.subjects" -}}
+- kind: ServiceAccount
+  name: {{ .Values.serviceAccount.name }}
+  namespace: {{ .Release.Namespace }}
+{{- end -}}
+
+{{- define "fleetworkload.config" -}}
+apiVersion: config.fleetworkload.io/v1alpha1
+kind: OperatorConfiguration
+backends:
+{{ toYaml .Values.backends }}
+guards:
+{{ toYaml .Values.guards | indent 2 }}
+{{- end -}}

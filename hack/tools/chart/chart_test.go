@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart checks that the Helm chart is sound and says the same as the kustomize bases in config/. It lives in
+// the module of tools so that Helm and kustomize stay out of the operator's own module.
+package chart
+
+import (
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	root      = "../../.."
+	chartDir  = root + "/charts/fleetworkload"
+	namespace = "fleetworkload-system"
+)
+
+var kubeVersion = chartutil.KubeVersion{Version: "v1.35.0", Major: "1", Minor: "35"}
+
+type object = map[string]any
+
+// objects are found by kind/name.
+type objects map[string]object
+
+func (o objects) get(t *testing.T, key string) object {
+	t.Helper()
+	obj, ok := o[key]
+	if !ok {
+		t.Fatalf("%s is missing; there are %v", key, slices.Sorted(maps.Keys(o)))
+	}
+	return obj
+}
+
+// at follows a path of map keys and list indexes.
+func at(t *testing.T, obj any, path ...any) any {
+	t.Helper()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			obj = obj.(object)[step]
+		case int:
+			obj = obj.([]any)[step]
+		}
+		if obj == nil {
+			t.Fatalf("nothing at %v of %v", step, path)
+		}
+	}
+	return obj
+}
+
+func parse(t *testing.T, manifests ...string) objects {
+	t.Helper()
+	found := objects{}
+	for _, manifest := range manifests {
+		for _, doc := range strings.Split("\n"+manifest, "\n---") {
+			obj := object{}
+			if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
+				t.Fatalf("parse rendered manifest: %v\n%s", err, doc)
+			}
+			if len(obj) > 0 {
+				found[at(t, obj, "kind").(string)+"/"+at(t, obj, "metadata", "name").(string)] = obj
+			}
+		}
+	}
+	return found
+}
+
+func render(t *testing.T, values object) (objects, error) {
+	t.Helper()
+	loaded, err := loader.LoadDir(chartDir)
+	if err != nil {
+		t.Fatalf("load chart: %v", err)
+	}
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = kubeVersion
+	release := chartutil.ReleaseOptions{Name: "fleetworkload", Namespace: namespace, Revision: 1, IsInstall: true}
+	all, err := chartutil.ToRenderValues(loaded, values, release, capabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(loaded, all)
+	if err != nil {
+		return nil, err
+	}
+	var manifests []string
+	for name, content := range files {
+		if filepath.Ext(name) == ".yaml" {
+			manifests = append(manifests, content)
+		}
+	}
+	return parse(t, manifests...), nil
+}
+
+func mustRender(t *testing.T, values object) objects {
+	t.Helper()
+	found, err := render(t, values)
+	if err != nil {
+		t.Fatalf("render chart: %v", err)
+	}
+	return found
+}
+
+func build(t *testing.T, base string) objects {
+	t.Helper()
+	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "config", base))
+	if err != nil {
+		t.Fatalf("kustomize build config/%s: %v", base, err)
+	}
+	manifest, err := result.AsYaml()
+	if err != nil {
+		t.Fatalf("write config/%s: %v", base, err)
+	}
+	return parse(t, string(manifest))
+}
+
+func equal(t *testing.T, what string, chart, config any) {
+	t.Helper()
+	if !reflect.DeepEqual(chart, config) {
+		a, _ := yaml.Marshal(chart)
+		b, _ := yaml.Marshal(config)
+		t.Errorf("%s differs.\nchart:\n%s\nconfig:\n%s", what, a, b)
+	}
+}
+
+func TestLint(t *testing.T) {
+	for _, m := range lint.AllWithKubeVersion(chartDir, nil, namespace, &kubeVersion).Messages {
+		if m.Severity >= support.WarningSev {
+			t.Error(m)
+		}
+	}
+}
+
+func TestBasesBuild(t *testing.T) {
+	for _, base := range []string{"crd", "default", "manager", "samples", "backends/karmada", "backends/ocm"} {
+		if len(build(t, base)) == 0 {
+			t.Errorf("config/%s is empty", base)
+		}
+	}
+}
+
+func TestRulesAreEqual(t *testing.T) {
+	chart := mustRender(t, object{"rbac": object{"karmada": true}})
+	roles := 0
+	for _, side := range []string{"management", "karmada", "ocm"} {
+		for key, role := range build(t, "rbac/"+side) {
+			switch field := map[string]string{"ClusterRole": "rules", "Role": "rules", "ClusterRoleBinding": "roleRef", "RoleBinding": "roleRef"}[at(t, role, "kind").(string)]; field {
+			case "":
+				t.Errorf("config/rbac/%s has %s, which this test does not know", side, key)
+			default:
+				roles++
+				equal(t, key, chart.get(t, key)[field], role[field])
+				equal(t, "subjects of "+key, chart.get(t, key)["subjects"], role["subjects"])
+			}
+		}
+	}
+	for key, obj := range chart {
+		if _, isRole := obj["rules"]; isRole {
+			roles--
+			t.Logf("compared %s", key)
+		}
+		if _, isBinding := obj["roleRef"]; isBinding {
+			roles--
+		}
+	}
+	if roles != 0 {
+		t.Errorf("chart and config differ by %d roles and bindings", roles)
+	}
+}
+
+func TestNoRoleIsTooStrong(t *testing.T) {
+	for _, side := range []string{"management", "karmada", "ocm"} {
+		for key, role := range build(t, "rbac/"+side) {
+			rules, _ := role["rules"].([]any)
+			for _, rule := range rules {
+				for _, list := range []string{"apiGroups", "resources", "verbs"} {
+					for _, value := range at(t, rule, list).([]any) {
+						if value == "*" || list == "verbs" && (value == "escalate" || value == "impersonate" || value == "deletecollection") {
+							t.Errorf("%s grants %s %v", key, list, value)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestDeploymentsAreEqual(t *testing.T) {
+	chart := mustRender(t, nil).get(t, "Deployment/fleetworkload")
+	config := build(t, "default").get(t, "Deployment/fleetworkload")
+	pod := []any{"spec", "template", "spec"}
+	equal(t, "pod security", at(t, chart, append(pod, "securityContext")...), at(t, config, append(pod, "securityContext")...))
+	equal(t, "service account", at(t, chart, append(pod, "serviceAccountName")...), at(t, config, append(pod, "serviceAccountName")...))
+	fromChart := at(t, chart, append(pod, "containers", 0)...).(object)
+	fromConfig := at(t, config, append(pod, "containers", 0)...).(object)
+	for _, field := range []string{"image", "env", "ports", "livenessProbe", "readinessProbe", "resources", "securityContext", "volumeMounts"} {
+		equal(t, field, fromChart[field], fromConfig[field])
+	}
+	args := slices.DeleteFunc(slices.Clone(fromChart["args"].([]any)), func(arg any) bool { return arg == "--zap-log-level=info" })
+	equal(t, "args", args, fromConfig["args"])
+}
+
+func TestConfigurationsAreEqual(t *testing.T) {
+	read := func(configMap object) object {
+		out := object{}
+		if err := yaml.UnmarshalStrict([]byte(at(t, configMap, "data", "config.yaml").(string)), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	var config object
+	for key, obj := range build(t, "default") {
+		if strings.HasPrefix(key, "ConfigMap/fleetworkload-config-") {
+			config = obj
+		}
+	}
+	equal(t, "config.yaml", read(mustRender(t, nil).get(t, "ConfigMap/fleetworkload-config")), read(config))
+}
+
+func TestCRDsAreEqual(t *testing.T) {
+	const key = "CustomResourceDefinition/fleetworkloads.apps.fleetworkload.io"
+	chart := mustRender(t, nil).get(t, key)
+	equal(t, key, chart["spec"], build(t, "crd").get(t, key)["spec"])
+	if got := at(t, chart, "metadata", "annotations", "helm.sh/resource-policy"); got != "keep" {
+		t.Errorf("uninstalling would remove every FleetWorkload: resource-policy is %v", got)
+	}
+}
+
+func TestRemoteBackend(t *testing.T) {
+	chart := mustRender(t, object{
+		"manager": object{"enabled": false},
+		"crds":    object{"install": false},
+		"rbac":    object{"management": false, "karmada": true, "ocm": false},
+	})
+	want := []string{"ClusterRole/fleetworkload-karmada", "ClusterRoleBinding/fleetworkload-karmada", "ServiceAccount/fleetworkload"}
+	if got := slices.Sorted(maps.Keys(chart)); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestValuesAreChecked(t *testing.T) {
+	for name, values := range map[string]object{
+		"unknown key":     {"mangaer": object{}},
+		"unknown backend": {"backends": []any{object{"name": "a", "type": "Other", "connection": object{"inCluster": object{}}}}},
+		"two connections": {"backends": []any{object{"name": "a", "type": "OCM", "connection": object{"inCluster": object{}, "kubeconfigFile": "f"}}}},
+		"malformed image": {"manager": object{"image": object{"digest": "latest"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := render(t, values); err == nil {
+				t.Error("was accepted")
+			}
+		})
+	}
+}
