@@ -34,7 +34,7 @@ func (f *Fleet) karmadaUnits() ([]unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := f.ports("etcd", "karmada-aggregated-apiserver", "karmada-webhook", "karmada-webhook-health",
+	p, err := f.ports("etcd", "karmada-aggregated-apiserver", "karmada-webhook",
 		"karmada-controller-manager", "karmada-scheduler")
 	if err != nil {
 		return nil, err
@@ -64,9 +64,9 @@ func (f *Fleet) karmadaUnits() ([]unit, error) {
 			prepare: func(context.Context) error { return f.copyServingCert(webhookCerts) },
 			command: f.command("karmada-webhook",
 				"--kubeconfig="+kubeconfig, "--bind-address="+loopback, fmt.Sprintf("--secure-port=%d", p["karmada-webhook"]),
-				"--cert-dir="+webhookCerts, "--metrics-bind-address=0",
-				"--health-probe-bind-address="+address(p["karmada-webhook-health"])),
-			ready: answers(httpURL(p["karmada-webhook-health"], "/readyz")),
+				"--cert-dir="+webhookCerts, "--metrics-bind-address=0", "--health-probe-bind-address=0"),
+			// It answers beside the webhooks; its health address has no checks.
+			ready: answers(httpsURL(p["karmada-webhook"], "/readyz/")),
 		},
 		unit{
 			// Not before the webhook answers: its configurations fail closed. And before the controllers run: objects
