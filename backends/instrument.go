@@ -1,0 +1,107 @@
+package backends
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// Metrics counts what drivers do. The label code is the error's Code, "ok", or "error".
+type Metrics struct {
+	calls    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	up       *prometheus.GaugeVec
+}
+
+// NewMetrics registers the drivers' metrics.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetworkload_driver_calls_total", Help: "Calls of a backend's driver, by method and outcome.",
+		}, []string{"backend", "method", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "fleetworkload_driver_call_duration_seconds", Help: "Time a call of a backend's driver took.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
+		}, []string{"backend", "method"}),
+		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetworkload_backend_up", Help: "1 when the backend is connected and answers, else 0.",
+		}, []string{"backend"}),
+	}
+	for _, c := range []prometheus.Collector{m.calls, m.duration, m.up} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Up records whether a backend is connected.
+func (m *Metrics) Up(backend string, up bool) {
+	value := 0.0
+	if up {
+		value = 1
+	}
+	m.up.WithLabelValues(backend).Set(value)
+}
+
+// Instrument returns a Registry whose drivers are counted.
+func (m *Metrics) Instrument(registry Registry) Registry { return instrumented{registry, m} }
+
+type instrumented struct {
+	Registry
+	metrics *Metrics
+}
+
+// Driver implements Registry.
+func (r instrumented) Driver(name string) (Driver, error) {
+	driver, err := r.Registry.Driver(name)
+	if err != nil {
+		return nil, err
+	}
+	return measured{Driver: driver, backend: name, metrics: r.metrics}, nil
+}
+
+type measured struct {
+	Driver
+	backend string
+	metrics *Metrics
+}
+
+// Clusters implements Driver.
+func (d measured) Clusters(ctx context.Context) (fleet Fleet, err error) {
+	defer d.done("Clusters", time.Now(), &err)
+	return d.Driver.Clusters(ctx)
+}
+
+// Observe implements Driver.
+func (d measured) Observe(ctx context.Context, query Query) (observation Observation, err error) {
+	defer d.done("Observe", time.Now(), &err)
+	return d.Driver.Observe(ctx, query)
+}
+
+// Apply implements Driver.
+func (d measured) Apply(ctx context.Context, desired Desired) (progress Progress, err error) {
+	defer d.done("Apply", time.Now(), &err)
+	return d.Driver.Apply(ctx, desired)
+}
+
+// Delete implements Driver.
+func (d measured) Delete(ctx context.Context, query Query, policy v1alpha1.DeletionPolicy) (progress Progress, err error) {
+	defer d.done("Delete", time.Now(), &err)
+	return d.Driver.Delete(ctx, query, policy)
+}
+
+func (d measured) done(method string, start time.Time, err *error) {
+	code := "ok"
+	if *err != nil {
+		code = "error"
+		if c := CodeOf(*err); c != "" {
+			code = string(c)
+		}
+	}
+	d.metrics.calls.WithLabelValues(d.backend, method, code).Inc()
+	d.metrics.duration.WithLabelValues(d.backend, method).Observe(time.Since(start).Seconds())
+}

@@ -1,0 +1,203 @@
+// Command manager runs the FleetWorkload operator.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	uberzap "go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/karmada"
+	"github.com/fleetworkload/fleetworkload/backends/ocm"
+	"github.com/fleetworkload/fleetworkload/controllers"
+	"github.com/fleetworkload/fleetworkload/internal/config"
+	"github.com/fleetworkload/fleetworkload/internal/connection"
+)
+
+// userAgent names the operator to API servers.
+const userAgent = "fleetworkload-manager"
+
+type options struct {
+	configFile     string
+	kubeconfig     string
+	namespace      string
+	metricsAddress string
+	healthAddress  string
+	leaderElect    bool
+	concurrency    int
+	log            zap.Options
+}
+
+func main() {
+	var opts options
+	cmd := &cobra.Command{
+		Use:           "manager",
+		Short:         "Runs the FleetWorkload operator",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.configFile, "config", "/etc/fleetworkload/config.yaml", "file with the operator's configuration")
+	flags.StringVar(&opts.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; when empty, the pod's ServiceAccount")
+	flags.StringVar(&opts.namespace, "namespace", envOr("POD_NAMESPACE", "fleetworkload-system"), "the operator's namespace, for its lease and kubeconfig Secrets")
+	flags.StringVar(&opts.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 turns it off")
+	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flags.BoolVar(&opts.leaderElect, "leader-elect", true, "let only one of several replicas work")
+	flags.IntVar(&opts.concurrency, "concurrency", 8, "how many FleetWorkloads are reconciled at once")
+	level := flags.String("zap-log-level", "info", "least severe level that is logged: debug, info, or error")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		parsed, err := uberzap.ParseAtomicLevel(*level)
+		opts.log.Level = parsed
+		return err
+	}
+	if err := cmd.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func envOr(name, value string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return value
+}
+
+func run(ctx context.Context, opts options) error {
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&opts.log)))
+	cfg, err := config.Load(opts.configFile)
+	if err != nil {
+		return err
+	}
+	management, err := clientcmd.BuildConfigFromFlags("", opts.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("connect to the management cluster: %w", err)
+	}
+	management.UserAgent = userAgent
+	mgr, err := newManager(management, opts)
+	if err != nil {
+		return err
+	}
+	if err := setup(mgr, cfg, opts); err != nil {
+		return err
+	}
+	ctrl.Log.Info("Starting the operator", "backends", len(cfg.Backends), "namespace", opts.namespace)
+	return mgr.Start(ctx)
+}
+
+func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	grace := 20 * time.Second
+	mgr, err := ctrl.NewManager(management, ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: opts.metricsAddress},
+		HealthProbeBindAddress:  opts.healthAddress,
+		LeaderElection:          opts.leaderElect,
+		LeaderElectionID:        "fleetworkload.fleetworkload.io",
+		LeaderElectionNamespace: opts.namespace,
+		// The lease is given back on a graceful stop, so that a successor need not wait for it to run out.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &grace,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Secret{}: {Namespaces: map[string]cache.Config{opts.namespace: {}}},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build manager: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, fmt.Errorf("add health check: %w", err)
+		}
+	}
+	return mgr, nil
+}
+
+// setup wires connections, drivers and the reconciler together.
+func setup(mgr ctrl.Manager, cfg config.Configuration, opts options) error {
+	measures, err := backends.NewMetrics(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	events := make(chan event.TypedGenericEvent[controllers.BackendEvent], 1024)
+	pool := connection.NewPool(connection.Options{
+		Backends:  cfg.Backends,
+		Factories: factories(),
+		Source: connection.KubeconfigSource{
+			Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
+		},
+		Notify: func(backend string, name types.NamespacedName) {
+			events <- event.TypedGenericEvent[controllers.BackendEvent]{
+				Object: controllers.BackendEvent{Backend: backend, Name: name},
+			}
+		},
+		Up:  measures.Up,
+		Log: ctrl.Log.WithName("connection"),
+	})
+	if err := mgr.Add(pool); err != nil {
+		return fmt.Errorf("add connections: %w", err)
+	}
+	reconciler := &controllers.Reconciler{
+		Client:            mgr.GetClient(),
+		Backends:          measures.Instrument(pool),
+		Recorder:          mgr.GetEventRecorder("fleetworkload"),
+		Clock:             clock.RealClock{},
+		MaxRemovalPercent: cfg.Guards.RemovalPercent(),
+		Concurrency:       opts.concurrency,
+	}
+	if err := reconciler.SetupWithManager(mgr, events); err != nil {
+		return fmt.Errorf("set up reconciler: %w", err)
+	}
+	return nil
+}
+
+// factories is the one list of drivers.
+func factories() map[config.Type]connection.Factory {
+	return map[config.Type]connection.Factory{
+		config.TypeKarmada: func(cfg *rest.Config, _ config.Backend) (backends.Driver, error) {
+			return karmada.New(cfg, karmada.Options{})
+		},
+		config.TypeOCM: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
+			return ocm.New(cfg, ocmOptions(b.OCM))
+		},
+	}
+}
+
+func ocmOptions(c *config.OCM) ocm.Options {
+	if c == nil {
+		return ocm.Options{}
+	}
+	options := ocm.Options{ClusterSets: c.ClusterSets, Attributes: map[v1alpha1.Attribute]ocm.AttributeSource{}}
+	for key, source := range c.Attributes {
+		options.Attributes[v1alpha1.Attribute(key)] = ocm.AttributeSource{Claim: source.Claim, Label: source.Label}
+	}
+	return options
+}

@@ -1,0 +1,80 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+)
+
+// stalled is a failure that only a person can end. Its message names field, value, backend and remedy (law 10).
+type stalled struct {
+	reason, message string
+}
+
+func (e *stalled) Error() string { return e.message }
+
+func stall(reason, format string, args ...any) error {
+	return &stalled{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// retry says how a pass that failed is tried again.
+type retry int
+
+const (
+	// retryOnEvent waits for the FleetWorkload, or what its backend reports, to change.
+	retryOnEvent retry = iota
+	// retryLater also looks again after a while, since what must change may send no event.
+	retryLater
+	// retryWithBackoff returns the error to the queue.
+	retryWithBackoff
+)
+
+// problemOf turns the error that ended a pass into what the status says of it, and when to try again.
+func problemOf(err error, backend string) (*aggregate.Problem, retry) {
+	if err == nil {
+		return nil, retryOnEvent
+	}
+	var mine *stalled
+	if errors.As(err, &mine) {
+		return &aggregate.Problem{Reason: mine.reason, Message: mine.message, Stalled: true}, retryOnEvent
+	}
+	var theirs *backends.Error
+	if !errors.As(err, &theirs) {
+		return &aggregate.Problem{Reason: v1alpha1.ReasonInternalError, Message: err.Error()}, retryWithBackoff
+	}
+	reason, isStalled := reasonOf(theirs.Code)
+	message := fmt.Sprintf("backend %q: %s", backend, theirs.Error())
+	return &aggregate.Problem{Reason: reason, Message: message, Stalled: isStalled}, retryLater
+}
+
+func reasonOf(code backends.Code) (reason string, isStalled bool) {
+	switch code {
+	case backends.CodeUnavailable:
+		return v1alpha1.ReasonBackendUnavailable, false
+	case backends.CodeNotReady:
+		return v1alpha1.ReasonBackendNotReady, false
+	case backends.CodeForbidden:
+		return v1alpha1.ReasonBackendForbidden, true
+	case backends.CodeRejected:
+		return v1alpha1.ReasonBackendRejected, true
+	case backends.CodeKindNotServed:
+		return v1alpha1.ReasonKindNotServed, true
+	case backends.CodeNameConflict:
+		return v1alpha1.ReasonNameConflict, true
+	case backends.CodeInvalidTemplate:
+		return v1alpha1.ReasonInvalidTemplate, true
+	case backends.CodeInvalidOverride:
+		return v1alpha1.ReasonInvalidOverride, true
+	case backends.CodeInvalidOptions:
+		return v1alpha1.ReasonInvalidOptions, true
+	case backends.CodeUnsupported:
+		return v1alpha1.ReasonNotSupported, true
+	case backends.CodeClusterNotFound:
+		return v1alpha1.ReasonClusterNotFound, true
+	default:
+		return v1alpha1.ReasonInternalError, false
+	}
+}

@@ -1,0 +1,116 @@
+// Package controllers reconciles FleetWorkloads: observe, decide, apply, status. Only observe and apply do I/O, through
+// the driver of the backend that spec.backend names; the status is written at one exit.
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// Reconciler brings FleetWorkloads to what their spec says, one step a pass.
+type Reconciler struct {
+	client.Client
+	// Backends finds the driver of a backend.
+	Backends backends.Registry
+	// Recorder writes events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// MaxRemovalPercent is the share of running replicas that may go away without a change of the spec.
+	MaxRemovalPercent int32
+	// Concurrency is how many FleetWorkloads are reconciled at once.
+	Concurrency int
+}
+
+// BackendEvent says that something about a FleetWorkload changed on a backend. With the zero Name, all FleetWorkloads
+// of the backend are meant.
+type BackendEvent struct {
+	Backend string
+	Name    types.NamespacedName
+}
+
+// step is one part of a pass. It may end the pass with an error, or by setting scope.stop.
+type step struct {
+	name string
+	run  func(context.Context, *scope) error
+}
+
+// SetupWithManager registers the reconciler. Events of backends arrive on the channel.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, backendEvents <-chan event.TypedGenericEvent[BackendEvent]) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.FleetWorkload{}, backendIndex, indexBackends)
+	if err != nil {
+		return fmt.Errorf("index fleetworkloads by backend: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.FleetWorkload{}).
+		Named("fleetworkload").
+		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
+		Complete(r)
+}
+
+// Reconcile takes one FleetWorkload one step closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
+	fw := &v1alpha1.FleetWorkload{}
+	if err := r.Get(ctx, req.NamespacedName, fw); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
+		return ctrl.Result{}, r.addFinalizer(ctx, fw)
+	}
+	s := newScope(fw, r.Clock.Now())
+	if !fw.DeletionTimestamp.IsZero() {
+		return r.finish(ctx, s, run(ctx, s, r.deleteSteps()))
+	}
+	return r.finish(ctx, s, run(ctx, s, []step{
+		{"identify workload", r.identify},
+		{"resolve backend", r.resolveBackend},
+		{"claim", r.claim},
+		{"observe", r.observe},
+		{"check spec", r.checkSpec},
+		{"render", r.render},
+		{"choose clusters", r.chooseClusters},
+		{"divide", r.divide},
+		{"guard", r.guard},
+		{"apply", r.apply},
+	}))
+}
+
+// run carries steps out in order until one fails or says stop.
+func run(ctx context.Context, s *scope, steps []step) error {
+	for _, step := range steps {
+		if err := step.run(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		if s.stop {
+			return nil
+		}
+	}
+	return nil
+}
+
+// addFinalizer makes sure that nothing is left on a backend when the FleetWorkload goes. Our own watch brings us back.
+func (r *Reconciler) addFinalizer(ctx context.Context, fw *v1alpha1.FleetWorkload) error {
+	before := fw.DeepCopy()
+	controllerutil.AddFinalizer(fw, v1alpha1.Finalizer)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, fw, patch); err != nil {
+		return fmt.Errorf("add finalizer to %s: %w", client.ObjectKeyFromObject(fw), err)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+)
+
+// conflictRetry is how soon a pass that read an outdated object runs again.
+const conflictRetry = time.Second
+
+// lookAgain is how soon a pass runs again when no event may tell of the mending: a right granted on the backend, a CRD
+// installed, a request that was throttled.
+const lookAgain = 15 * time.Second
+
+// finish is the one exit of a pass: it writes the status when it differs, or lets a deleted FleetWorkload go.
+func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile.Result, error) {
+	if conflict(err) {
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	if s.gone {
+		return ctrl.Result{}, r.removeFinalizer(ctx, s.fw)
+	}
+	problem, next := problemOf(err, s.backend)
+	status := aggregate.Fleet(s.fw.Status, s.facts(problem))
+	status.Backend, status.Workload, status.PlacementHash = s.record.backend, s.record.workload, s.record.placementHash
+	if writeErr := r.writeStatus(ctx, s.fw, status); writeErr != nil {
+		if conflict(writeErr) {
+			return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		}
+		return ctrl.Result{}, errors.Join(err, writeErr)
+	}
+	switch next {
+	case retryWithBackoff:
+		return ctrl.Result{}, err
+	case retryLater:
+		return ctrl.Result{RequeueAfter: lookAgain}, nil
+	default:
+		return ctrl.Result{}, nil
+	}
+}
+
+func conflict(err error) bool { return err != nil && apierrors.IsConflict(err) }
+
+func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) error {
+	if equality.Semantic.DeepEqual(fw.Status, status) {
+		return nil
+	}
+	after := fw.DeepCopy()
+	after.Status = status
+	patch := client.MergeFromWithOptions(fw, client.MergeFromWithOptimisticLock{})
+	if err := r.Status().Patch(ctx, after, patch); err != nil {
+		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
+	}
+	r.announce(ctx, fw, status)
+	return nil
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, fw *v1alpha1.FleetWorkload) error {
+	after := fw.DeepCopy()
+	if !controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(fw, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove finalizer from %s: %w", client.ObjectKeyFromObject(fw), err)
+	}
+	log.FromContext(ctx).Info("FleetWorkload deleted", "backend", fw.Status.Backend)
+	return nil
+}
+
+// facts are what the pass has learned, for the status.
+func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
+	facts := aggregate.Facts{
+		Generation: s.fw.Generation, Now: s.now, Backend: s.backend, Revision: s.revision, Problem: problem,
+		Reported: s.observed != nil, Settled: s.targets != nil, Waiting: s.waiting, Suspended: s.suspended(),
+		Deleting: !s.fw.DeletionTimestamp.IsZero(),
+	}
+	if s.template != nil {
+		facts.Selector = interpreter.Selector(s.kind, s.template)
+	}
+	if s.observed != nil {
+		facts.Reports = s.reports()
+	}
+	return facts
+}
+
+// reports joins targets, observations and clusters. Before targets are known, every cluster that has something counts
+// as one, unless it is being left.
+func (s *scope) reports() []aggregate.Report {
+	byName := map[string]*aggregate.Report{}
+	var names []string
+	at := func(name string) *aggregate.Report {
+		if r, seen := byName[name]; seen {
+			return r
+		}
+		r := &aggregate.Report{Name: name}
+		if c, known := s.fleet.Get(name); known {
+			r.Cluster = &c
+		}
+		byName[name] = r
+		names = append(names, name)
+		return r
+	}
+	targets := map[string]backends.Target{}
+	for _, t := range s.targets {
+		targets[t.Cluster] = t
+		r := at(t.Cluster)
+		r.Target, r.Desired = true, t.Replicas
+	}
+	for _, o := range s.observed.Clusters {
+		r := at(o.Cluster)
+		r.Observed = &o
+		if s.targets == nil {
+			r.Target, r.Desired = !o.Removing, o.Desired
+		}
+		r.State = s.interpret(targets[o.Cluster], o)
+	}
+	out := make([]aggregate.Report, 0, len(names))
+	for _, name := range names {
+		out = append(out, *byName[name])
+	}
+	return out
+}
+
+// interpret reads one cluster's report. A report that cannot be read is none.
+func (s *scope) interpret(target backends.Target, o backends.ClusterObservation) *interpreter.State {
+	if o.Status == nil || s.kind == nil {
+		return nil
+	}
+	desired := target.Replicas
+	if desired == nil {
+		desired = o.Desired
+	}
+	state, err := s.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status})
+	if err != nil {
+		return nil
+	}
+	return &state
+}
+
+// announce records events for what has happened, not for states.
+func (r *Reconciler) announce(ctx context.Context, fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) {
+	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled} {
+		before, after := find(fw.Status.Conditions, kind), find(status.Conditions, kind)
+		if after.Status != metav1.ConditionTrue || (before.Status == after.Status && before.Reason == after.Reason) {
+			continue
+		}
+		severity := "Normal"
+		if kind == v1alpha1.ConditionStalled {
+			severity = "Warning"
+		}
+		r.Recorder.Eventf(fw, nil, severity, after.Reason, "Reconcile", "%s", eventNote(after.Message))
+		log.FromContext(ctx).Info("Status changed", "condition", kind, "reason", after.Reason, "message", after.Message)
+	}
+	if fw.Status.Revision != status.Revision && fw.Status.Revision != "" {
+		r.Recorder.Eventf(fw, nil, "Normal", "RevisionChanged", "Render", "revision changed from %s to %s", fw.Status.Revision, status.Revision)
+	}
+}
+
+// eventNote fits a message into an event's note, which API servers bound to 1 KiB.
+func eventNote(message string) string {
+	const most = 1000
+	if len(message) > most {
+		return message[:most]
+	}
+	return message
+}
+
+func find(conditions []metav1.Condition, kind string) metav1.Condition {
+	for _, c := range conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}

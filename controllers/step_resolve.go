@@ -1,0 +1,90 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+)
+
+// resolveBackend finds the driver. A workload that is carried stays with its backend.
+func (r *Reconciler) resolveBackend(ctx context.Context, s *scope) error {
+	owner := s.fw.Status.Backend
+	if owner == "" || owner == s.fw.Spec.Backend || !s.fw.DeletionTimestamp.IsZero() {
+		return r.use(s, cmp.Or(owner, s.fw.Spec.Backend))
+	}
+	if err := r.use(s, owner); err != nil {
+		return err
+	}
+	observed, err := s.driver.Observe(ctx, s.query)
+	if err != nil {
+		return fmt.Errorf("look for the workload on its backend: %w", err)
+	}
+	if observed.Found {
+		return stall(v1alpha1.ReasonMigrationNotSupported,
+			"spec.backend %q: the workload runs on backend %q, and moving a running workload is not supported yet; set spec.backend back to %q",
+			s.fw.Spec.Backend, owner, owner)
+	}
+	s.record.backend = ""
+	return r.use(s, s.fw.Spec.Backend)
+}
+
+// use takes the backend of that name for this pass.
+func (r *Reconciler) use(s *scope, name string) error {
+	s.backend = name
+	driver, err := r.Backends.Driver(name)
+	if errors.Is(err, backends.ErrNotConfigured) {
+		return stall(v1alpha1.ReasonBackendNotFound,
+			"spec.backend %q: no such backend; configured are: %s. Choose one of them, or add it to the operator's configuration",
+			name, strings.Join(r.Backends.Names(), ", "))
+	}
+	s.driver = driver
+	return err
+}
+
+// identify learns which object is carried: from the record, or from the template before there is one.
+func (r *Reconciler) identify(_ context.Context, s *scope) error {
+	ref := s.record.workload
+	if ref == nil {
+		parsed, err := parseTemplate(s.fw)
+		if err != nil {
+			return err
+		}
+		ref = referenceTo(parsed)
+	}
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	kind, known := interpreter.For(gvk)
+	if !known {
+		return stall(v1alpha1.ReasonNotSupported,
+			"spec.template: the kind %s %s is not supported yet; supported are: %s", ref.APIVersion, ref.Kind, interpreter.Supported())
+	}
+	s.kind = kind
+	s.query.Workload = backends.Workload{
+		GVK: gvk, Resource: kind.Resource(), Namespace: s.fw.Namespace, Name: ref.Name,
+		ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
+	}
+	s.record.workload = ref
+	return nil
+}
+
+// claim records backend and workload before anything is sent: from then on they are found again whatever the spec
+// says. Our own watch brings us back.
+func (r *Reconciler) claim(_ context.Context, s *scope) error {
+	if s.record.backend == "" || s.fw.Status.Workload == nil {
+		s.record.backend = s.backend
+		s.stop = true
+	}
+	return nil
+}
+
+func referenceTo(obj *unstructured.Unstructured) *v1alpha1.WorkloadReference {
+	return &v1alpha1.WorkloadReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Name: obj.GetName()}
+}
