@@ -175,25 +175,33 @@ func (f *Fleet) clusterID(ctx context.Context, cluster string) (string, error) {
 const controlPlaneControllers = "namespace-controller,garbage-collector-controller,serviceaccount-controller," +
 	"serviceaccount-token-controller,clusterrole-aggregation-controller"
 
+// controllerManager says how the kube-controller-manager of one cluster differs from the others.
+type controllerManager struct {
+	cluster, controllers string
+	needs, args          []string
+}
+
 // controllerManagerUnit is the kube-controller-manager of a cluster.
-func (f *Fleet) controllerManagerUnit(cluster, controllers string, needs ...string) (unit, error) {
-	name := cluster + "-kube-controller-manager"
+func (f *Fleet) controllerManagerUnit(s controllerManager) (unit, error) {
+	name := s.cluster + "-kube-controller-manager"
 	p, err := f.ports(name)
 	if err != nil {
 		return unit{}, err
 	}
-	kubeconfig := f.Kubeconfig(cluster)
+	kubeconfig := f.Kubeconfig(s.cluster)
+	args := []string{
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", p[name]),
+		"--tls-cert-file=" + f.pki.file("serving.crt"), "--tls-private-key-file=" + f.pki.file("serving.key"),
+		"--controllers=" + s.controllers, "--leader-elect=false", "--profiling=false",
+		"--kube-api-qps=200", "--kube-api-burst=400",
+		"--service-account-private-key-file=" + f.pki.file("service-account.key"), "--root-ca-file=" + f.pki.file("ca.crt"),
+	}
 	return unit{
-		name:  name,
-		needs: append([]string{apiServerName(cluster)}, needs...),
-		command: f.command("kube-controller-manager",
-			"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
-			"--bind-address="+loopback, fmt.Sprintf("--secure-port=%d", p[name]),
-			"--tls-cert-file="+f.pki.file("serving.crt"), "--tls-private-key-file="+f.pki.file("serving.key"),
-			"--controllers="+controllers, "--leader-elect=false", "--profiling=false",
-			"--kube-api-qps=200", "--kube-api-burst=400",
-			"--service-account-private-key-file="+f.pki.file("service-account.key"), "--root-ca-file="+f.pki.file("ca.crt")),
-		ready: answers(httpsURL(p[name], "/healthz")),
+		name:    name,
+		needs:   append([]string{apiServerName(s.cluster)}, s.needs...),
+		command: f.command("kube-controller-manager", append(args, s.args...)...),
+		ready:   answers(httpsURL(p[name], "/healthz")),
 	}, nil
 }
 

@@ -16,7 +16,9 @@ const ocmNamespace = "open-cluster-management-hub"
 func (f *Fleet) hubUnits() ([]unit, error) {
 	units, err := collect(nil,
 		func() (unit, error) { return f.apiServerUnit(apiServer{cluster: Hub}) },
-		func() (unit, error) { return f.controllerManagerUnit(Hub, controlPlaneControllers) })
+		func() (unit, error) {
+			return f.controllerManagerUnit(controllerManager{cluster: Hub, controllers: controlPlaneControllers})
+		})
 	if err != nil {
 		return nil, err
 	}

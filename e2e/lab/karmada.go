@@ -29,7 +29,9 @@ func (f *Fleet) karmadaUnits() ([]unit, error) {
 		},
 		// The garbage collector must know the clusters' API from the beginning: a failing group stops its first sync.
 		func() (unit, error) {
-			return f.controllerManagerUnit(Karmada, controlPlaneControllers, "karmada-clusters-api")
+			return f.controllerManagerUnit(controllerManager{
+				cluster: Karmada, controllers: controlPlaneControllers, needs: []string{"karmada-clusters-api"},
+			})
 		})
 	if err != nil {
 		return nil, err

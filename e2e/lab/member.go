@@ -88,7 +88,13 @@ func (f *Fleet) memberUnits(m Member) ([]unit, error) {
 			return f.apiServerUnit(apiServer{cluster: m.Name, tokens: f.path("members", m.Name, "tokens.csv")})
 		},
 		// All of its controllers. Those that need a cloud or a certificate authority find none and stay off.
-		func() (unit, error) { return f.controllerManagerUnit(m.Name, "*") })
+		func() (unit, error) {
+			return f.controllerManagerUnit(controllerManager{
+				cluster: m.Name, controllers: "*",
+				// Nodes have no kubelet that renews a lease, and a pause would make all of them unknown for a while.
+				args: []string{"--node-monitor-grace-period=24h"},
+			})
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -385,7 +391,7 @@ func node(name, region, zone string) object {
 	}
 }
 
-// stageFiles are KWOK's own; inPlaceStage below completes them.
+// stageFiles are KWOK's own; kubeletStages below complete them.
 var stageFiles = []string{"node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml", "pod/fast/pod-*.yaml"}
 
 // writeStages writes KWOK's configuration: without stages it does not start.
@@ -408,13 +414,14 @@ func (f *Fleet) writeStages(ctx context.Context, path string) error {
 			fmt.Fprintf(&config, "---\n%s", text)
 		}
 	}
-	fmt.Fprintf(&config, "---\n%s", inPlaceStage)
+	fmt.Fprintf(&config, "---\n%s", kubeletStages)
 	return replaceFile(path, config.Bytes())
 }
 
-// inPlaceStage does what a kubelet does when the image of a running pod's container changes. KWOK's own stages leave
-// such a pod alone, and an in-place update of OpenKruise would wait for the new image id for ever.
-const inPlaceStage = `apiVersion: kwok.x-k8s.io/v1alpha1
+// kubeletStages do what a kubelet does for a running pod and KWOK's own stages do not. Without the first an in-place
+// update of OpenKruise would wait for the new image id for ever; without the second the pod would not be ready again
+// after it. The last one makes a failing pod: set its condition ContainersReady to False.
+const kubeletStages = `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata:
   name: pod-image-changed
@@ -424,16 +431,9 @@ spec:
     kind: Pod
   selector:
     matchExpressions:
-    - key: '.metadata.deletionTimestamp'
-      operator: 'DoesNotExist'
-    - key: '.status.phase'
-      operator: 'In'
-      values:
-      - 'Running'
-    - key: '[.spec.containers[].image] == [.status.containerStatuses[].image]'
-      operator: 'In'
-      values:
-      - 'false'
+    - {key: '.metadata.deletionTimestamp', operator: DoesNotExist}
+    - {key: '.status.phase', operator: In, values: [Running]}
+    - {key: '[.spec.containers[].image] == [.status.containerStatuses[].image]', operator: In, values: ['false']}
   next:
     statusTemplate: |
       {{ $now := Now }}
@@ -448,7 +448,54 @@ spec:
           running:
             startedAt: {{ $now | Quote }}
       {{ end }}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: pod-ready-again
+spec:
+  resourceRef:
+    apiGroup: v1
+    kind: Pod
+  selector:
+    matchExpressions:
+    - {key: '.metadata.deletionTimestamp', operator: DoesNotExist}
+    - {key: '.status.phase', operator: In, values: [Running]}
+    - {key: '.status.conditions[] | select(.type == "Ready") | .status', operator: In, values: ['False']}
+    - {key: '` + gatesOpen + `', operator: In, values: ['true']}
+  next:
+    statusTemplate: |
+      conditions:
+      - type: Ready
+        status: "True"
+        lastTransitionTime: {{ Now | Quote }}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: pod-unready
+spec:
+  resourceRef:
+    apiGroup: v1
+    kind: Pod
+  selector:
+    matchExpressions:
+    - {key: '.metadata.deletionTimestamp', operator: DoesNotExist}
+    - {key: '.status.phase', operator: In, values: [Running]}
+    - {key: '.status.conditions[] | select(.type == "Ready") | .status', operator: In, values: ['True']}
+    - {key: '` + gatesOpen + `', operator: In, values: ['false']}
+  next:
+    statusTemplate: |
+      conditions:
+      - type: Ready
+        status: "False"
+        reason: ReadinessGatesNotReady
+        lastTransitionTime: {{ Now | Quote }}
 `
+
+// gatesOpen is the kubelet's rule for a running pod's readiness: its containers are ready and all its gates are true.
+const gatesOpen = `([.spec.readinessGates[]?.conditionType] + ["ContainersReady"]) - ` +
+	`[.status.conditions[] | select(.status == "True") | .type] == []`
 
 func (f *Fleet) nodesReady(ctx context.Context, m Member) error {
 	c, err := f.client(m.Name)
