@@ -72,6 +72,8 @@ func reasonOf(code backends.Code) (reason string, isStalled bool) {
 		return v1alpha1.ReasonInvalidOptions, true
 	case backends.CodeUnsupported:
 		return v1alpha1.ReasonNotSupported, true
+	case backends.CodeInvalidPlacement:
+		return v1alpha1.ReasonInvalidPlacement, true
 	case backends.CodeClusterNotFound:
 		return v1alpha1.ReasonClusterNotFound, true
 	default:

@@ -82,10 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 		{"resolve backend", r.resolveBackend},
 		{"claim", r.claim},
 		{"observe", r.observe},
-		{"check spec", r.checkSpec},
-		{"render", r.render},
+		{"understand spec", r.understand},
 		{"choose clusters", r.chooseClusters},
-		{"divide", r.divide},
 		{"guard", r.guard},
 		{"apply", r.apply},
 	}))

@@ -87,12 +87,14 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, fw *v1alpha1.FleetWork
 // facts are what the pass has learned, for the status.
 func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
 	facts := aggregate.Facts{
-		Generation: s.fw.Generation, Now: s.now, Backend: s.backend, Revision: s.revision, Problem: problem,
-		Reported: s.observed != nil, Settled: s.targets != nil, Waiting: s.waiting, Suspended: s.suspended(),
-		Deleting: !s.fw.DeletionTimestamp.IsZero(),
+		Generation: s.fw.Generation, Now: s.now, Problem: problem,
+		Reported: s.observed != nil, Settled: s.targets != nil, Waiting: s.waiting,
+		Suspended: s.fw.Spec.Suspend != nil && *s.fw.Spec.Suspend,
+		Deleting:  !s.fw.DeletionTimestamp.IsZero(),
 	}
-	if s.template != nil {
-		facts.Selector = interpreter.Selector(s.kind, s.template)
+	if s.plan != nil {
+		facts.Revision = s.plan.Revision
+		facts.Selector = interpreter.Selector(s.kind, s.plan.Template)
 	}
 	if s.observed != nil {
 		facts.Reports = s.reports()

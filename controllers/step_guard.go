@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // guard holds a removal of a large share of the running replicas that no change of the spec asked for (law 2). A
 // person confirms it with an annotation that carries the removal's token.
 func (r *Reconciler) guard(_ context.Context, s *scope) error {
-	current, err := hash(s.fw.Spec.Placement, s.replicas)
+	current, err := s.plan.PlacementHash()
 	if err != nil {
 		return err
 	}
@@ -23,7 +24,7 @@ func (r *Reconciler) guard(_ context.Context, s *scope) error {
 	if asked || total == 0 || lost*100 <= total*int64(r.MaxRemovalPercent) {
 		return nil
 	}
-	token, err := hash(current, s.targetNames())
+	token, err := plan.Hash(current, s.targetNames())
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (s *scope) leaving() (names []string, lost, total int64) {
 		if o.Removing {
 			continue
 		}
-		n := s.running(o.Status, o.Desired)
+		n := running(o.Status, o.Desired)
 		total += n
 		if kept[o.Cluster] {
 			continue
@@ -69,7 +70,7 @@ func (s *scope) targetNames() []string {
 
 // running is how many replicas a cluster runs. Without a report, what was asked of it counts; kinds without replicas
 // count as one.
-func (s *scope) running(status map[string]any, desired *int32) int64 {
+func running(status map[string]any, desired *int32) int64 {
 	if n, ok := status["replicas"].(int64); ok && n > 0 {
 		return n
 	}

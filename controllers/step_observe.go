@@ -21,7 +21,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 
 // apply lets the driver take its next step.
 func (r *Reconciler) apply(ctx context.Context, s *scope) error {
-	progress, err := s.driver.Apply(ctx, desiredOf(s))
+	progress, err := s.driver.Apply(ctx, s.plan.Desired(s.targets))
 	if err != nil {
 		return err
 	}

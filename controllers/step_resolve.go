@@ -7,13 +7,28 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
+
+// identify learns which object is carried: from the record, or from the template before there is one.
+func (r *Reconciler) identify(_ context.Context, s *scope) error {
+	ref := s.record.workload
+	if ref == nil {
+		manifest, err := plan.Manifest(s.fw)
+		if err != nil {
+			return err
+		}
+		ref = plan.Reference(manifest)
+	}
+	query, kind, err := plan.Query(s.fw, *ref)
+	if err != nil {
+		return err
+	}
+	s.query, s.kind, s.record.workload = query, kind, ref
+	return nil
+}
 
 // resolveBackend finds the driver. A workload that is carried stays with its backend.
 func (r *Reconciler) resolveBackend(ctx context.Context, s *scope) error {
@@ -44,35 +59,10 @@ func (r *Reconciler) use(s *scope, name string) error {
 	if errors.Is(err, backends.ErrNotConfigured) {
 		return stall(v1alpha1.ReasonBackendNotFound,
 			"spec.backend %q: no such backend; configured are: %s. Choose one of them, or add it to the operator's configuration",
-			name, strings.Join(r.Backends.Names(), ", "))
+			name, cmp.Or(strings.Join(r.Backends.Names(), ", "), "none"))
 	}
 	s.driver = driver
 	return err
-}
-
-// identify learns which object is carried: from the record, or from the template before there is one.
-func (r *Reconciler) identify(_ context.Context, s *scope) error {
-	ref := s.record.workload
-	if ref == nil {
-		parsed, err := parseTemplate(s.fw)
-		if err != nil {
-			return err
-		}
-		ref = referenceTo(parsed)
-	}
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	kind, known := interpreter.For(gvk)
-	if !known {
-		return stall(v1alpha1.ReasonNotSupported,
-			"spec.template: the kind %s %s is not supported yet; supported are: %s", ref.APIVersion, ref.Kind, interpreter.Supported())
-	}
-	s.kind = kind
-	s.query.Workload = backends.Workload{
-		GVK: gvk, Resource: kind.Resource(), Namespace: s.fw.Namespace, Name: ref.Name,
-		ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
-	}
-	s.record.workload = ref
-	return nil
 }
 
 // claim records backend and workload before anything is sent: from then on they are found again whatever the spec
@@ -83,8 +73,4 @@ func (r *Reconciler) claim(_ context.Context, s *scope) error {
 		s.stop = true
 	}
 	return nil
-}
-
-func referenceTo(obj *unstructured.Unstructured) *v1alpha1.WorkloadReference {
-	return &v1alpha1.WorkloadReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Name: obj.GetName()}
 }

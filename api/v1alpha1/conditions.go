@@ -50,6 +50,8 @@ const (
 	ReasonInvalidTemplate = "InvalidTemplate"
 	// ReasonInvalidOverride surfaces when an override cannot be applied to the template.
 	ReasonInvalidOverride = "InvalidOverride"
+	// ReasonInvalidPlacement surfaces when the placement contradicts itself or leaves nothing to place on.
+	ReasonInvalidPlacement = "InvalidPlacement"
 	// ReasonInvalidOptions surfaces when backendOptions cannot be merged into the backend's objects.
 	ReasonInvalidOptions = "InvalidOptions"
 	// ReasonKindNotServed surfaces when the backend does not serve the template's kind.

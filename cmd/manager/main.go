@@ -101,7 +101,7 @@ func run(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(mgr, cfg, opts); err != nil {
+	if err := setup(ctx, mgr, cfg, opts); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "backends", len(cfg.Backends), "namespace", opts.namespace)
@@ -142,7 +142,7 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 }
 
 // setup wires connections, drivers and the reconciler together.
-func setup(mgr ctrl.Manager, cfg config.Configuration, opts options) error {
+func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options) error {
 	measures, err := backends.NewMetrics(metrics.Registry)
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -155,8 +155,11 @@ func setup(mgr ctrl.Manager, cfg config.Configuration, opts options) error {
 			Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
 		},
 		Notify: func(backend string, name types.NamespacedName) {
-			events <- event.TypedGenericEvent[controllers.BackendEvent]{
+			select {
+			case events <- event.TypedGenericEvent[controllers.BackendEvent]{
 				Object: controllers.BackendEvent{Backend: backend, Name: name},
+			}:
+			case <-ctx.Done():
 			}
 		},
 		Up:  measures.Up,

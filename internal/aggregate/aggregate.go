@@ -48,7 +48,6 @@ type Problem struct {
 type Facts struct {
 	Generation int64
 	Now        metav1.Time
-	Backend    string
 	Revision   string
 	Selector   string
 	// Problem is nil when the pass went through.

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// laterField is a field of the spec whose behaviour is not there yet. It is refused rather than ignored.
+type laterField struct {
+	path   string
+	set    func(v1alpha1.FleetWorkloadSpec) bool
+	remedy string
+}
+
+var laterFields = []laterField{
+	{"spec.companions", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Companions) > 0 },
+		"leave it out, and send these objects by their own means"},
+	{"spec.dependencies", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Dependencies == v1alpha1.DependencyPolicyPropagate },
+		"set it to Ignore, and create ConfigMaps and Secrets on the clusters yourself"},
+	{"spec.placement.groups", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Placement.Groups) > 0 },
+		"use spec.placement.clusters"},
+	{"spec.placement.numberOfClusters", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Placement.NumberOfClusters != nil },
+		"leave it out, and name the clusters in spec.placement.clusters"},
+	{"spec.placement.spread", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Placement.Spread) > 0 },
+		"leave it out, and name the clusters in spec.placement.clusters"},
+	{"spec.placement.tolerations", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Placement.Tolerations) > 0 },
+		"leave it out, or take the taint off the cluster"},
+	{"spec.placement.failover", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Placement.Failover != nil },
+		"leave it out: workloads stay with their clusters"},
+	{"spec.placement.division.preference", unsupportedPreference, "use Weighted"},
+	{"spec.overrides[].partition", overridesPartition, "use spec.overrides[].patches on the partition's path"},
+	{"spec.migration", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Migration != nil },
+		"leave it out until moving between backends is supported"},
+}
+
+func unsupportedPreference(s v1alpha1.FleetWorkloadSpec) bool {
+	d := s.Placement.Division
+	return d != nil && d.Preference != "" && d.Preference != v1alpha1.DivisionPreferenceWeighted
+}
+
+func overridesPartition(s v1alpha1.FleetWorkloadSpec) bool {
+	for _, o := range s.Overrides {
+		if o.Partition != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func refuseLaterFields(spec v1alpha1.FleetWorkloadSpec) error {
+	for _, field := range laterFields {
+		if field.set(spec) {
+			return &backends.Error{Code: backends.CodeUnsupported, Field: field.path, Message: "not supported yet", Remedy: field.remedy}
+		}
+	}
+	return nil
+}
+
+// CheckNames refuses names of clusters that the backend does not know: a workload that silently misses a cluster, or
+// runs without its override there, is worse than one that says so.
+func CheckNames(spec v1alpha1.FleetWorkloadSpec, fleet backends.Fleet) error {
+	known := make(map[string]bool, len(fleet.Clusters))
+	for _, c := range fleet.Clusters {
+		known[c.Name] = true
+	}
+	check := func(field string, selector *v1alpha1.ClusterSelector) error {
+		if selector == nil {
+			return nil
+		}
+		for i, name := range selector.Names {
+			if !known[name] {
+				return &backends.Error{
+					Code: backends.CodeClusterNotFound, Field: fmt.Sprintf("%s.names[%d]", field, i), Value: name,
+					Message: "the backend knows no such cluster; it knows: " + List(fleet),
+					Remedy:  "correct the name, or take it out",
+				}
+			}
+		}
+		return nil
+	}
+	if err := check("spec.placement.clusters", spec.Placement.Clusters); err != nil {
+		return err
+	}
+	if d := spec.Placement.Division; d != nil {
+		for i, w := range d.Weights {
+			if err := check(fmt.Sprintf("spec.placement.division.weights[%d].clusters", i), w.Clusters); err != nil {
+				return err
+			}
+		}
+	}
+	for i, o := range spec.Overrides {
+		if err := check(fmt.Sprintf("spec.overrides[%d].clusters", i), o.Clusters); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List names the clusters of a fleet, the first ten of them.
+func List(fleet backends.Fleet) string {
+	const most = 10
+	if len(fleet.Clusters) == 0 {
+		return "no clusters"
+	}
+	names := ""
+	for i, c := range fleet.Clusters {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", names, len(fleet.Clusters)-most)
+		}
+		if i > 0 {
+			names += ", "
+		}
+		names += c.Name
+	}
+	return names
+}

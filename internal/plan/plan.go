@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/division"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/override"
+)
+
+// Plan is a FleetWorkload understood: everything but which clusters it runs on.
+type Plan struct {
+	Query    backends.Query
+	Kind     interpreter.Kind
+	Template *unstructured.Unstructured
+	Revision string
+	// Replicas is spec.replicas with its defaults; nil for kinds without.
+	Replicas *int32
+
+	fw        *v1alpha1.FleetWorkload
+	overrides *override.Set
+}
+
+// New understands a FleetWorkload. Errors are *backends.Error and name field, value and remedy.
+func New(fw *v1alpha1.FleetWorkload) (*Plan, error) {
+	if err := refuseLaterFields(fw.Spec); err != nil {
+		return nil, err
+	}
+	template, err := Manifest(fw)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{fw: fw, Template: template}
+	if p.Query, p.Kind, err = Query(fw, *Reference(template)); err != nil {
+		return nil, err
+	}
+	if err := p.setReplicas(); err != nil {
+		return nil, err
+	}
+	if p.Revision, err = revision(p.Kind, template, fw.Spec.Overrides); err != nil {
+		return nil, err
+	}
+	mark(template, fw, p.Revision)
+	paths := override.Paths{PodTemplate: p.Kind.PodTemplatePath(), Replicas: p.Kind.ReplicasPath()}
+	if p.overrides, err = override.Compile(fw.Spec.Overrides, paths); err != nil {
+		return nil, err
+	}
+	return p, p.overrides.Validate(template)
+}
+
+// setReplicas decides the number of replicas, and writes it into the template.
+func (p *Plan) setReplicas() error {
+	if len(p.Kind.ReplicasPath()) == 0 {
+		return nil
+	}
+	n, given, err := interpreter.Replicas(p.Kind, p.Template)
+	if err != nil {
+		return &backends.Error{Code: backends.CodeInvalidTemplate, Field: "spec.template.spec.replicas",
+			Message: err.Error(), Remedy: "correct it, or leave it out and set spec.replicas"}
+	}
+	if !given {
+		n = 1
+	}
+	if p.fw.Spec.Replicas != nil {
+		n = *p.fw.Spec.Replicas
+	}
+	p.Replicas = &n
+	return interpreter.SetReplicas(p.Kind, p.Template, n)
+}
+
+// Division is spec.placement.division.type with its default.
+func (p *Plan) Division() v1alpha1.DivisionType {
+	if d := p.fw.Spec.Placement.Division; d != nil && d.Type != "" {
+		return d.Type
+	}
+	return v1alpha1.DivisionTypeDuplicated
+}
+
+// PlacementHash tells whether the spec asks for other clusters, or another division, than before.
+func (p *Plan) PlacementHash() (string, error) { return Hash(p.fw.Spec.Placement, p.Replicas) }
+
+// Targets gives each chosen cluster its replicas and its manifest. chosen must be clusters of the fleet. Clusters that
+// get nothing of a divided total are left out, as Karmada does; when the total is zero, every cluster keeps its object
+// with zero replicas.
+func (p *Plan) Targets(fleet backends.Fleet, chosen []string) ([]backends.Target, error) {
+	clusters := make([]backends.Cluster, 0, len(chosen))
+	for _, name := range slices.Sorted(slices.Values(chosen)) {
+		c, known := fleet.Get(name)
+		if !known {
+			return nil, fmt.Errorf("cluster %q was chosen but is not in the backend's list", name)
+		}
+		clusters = append(clusters, c)
+	}
+	shares, err := p.shares(clusters)
+	if err != nil {
+		return nil, err
+	}
+	hold := p.fw.Spec.Suspend != nil && *p.fw.Spec.Suspend
+	targets := make([]backends.Target, 0, len(clusters))
+	for _, c := range clusters {
+		target := backends.Target{Cluster: c.Name, Hold: hold, Ownership: backends.OwnershipOwn}
+		if n, divided := shares[c.Name]; divided {
+			target.Replicas = &n
+		}
+		if p.dropped(target) {
+			continue
+		}
+		if target.Manifest, err = p.manifest(c, target.Replicas); err != nil {
+			return nil, err
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+func (p *Plan) manifest(c backends.Cluster, replicas *int32) (*unstructured.Unstructured, error) {
+	manifest, err := p.overrides.Target(p.Template, c)
+	if err != nil {
+		return nil, err
+	}
+	if replicas == nil {
+		return manifest, nil
+	}
+	return manifest, interpreter.SetReplicas(p.Kind, manifest, *replicas)
+}
+
+// shares are the replicas of each cluster; nil for kinds without replicas.
+func (p *Plan) shares(clusters []backends.Cluster) (map[string]int32, error) {
+	if p.Replicas == nil {
+		return nil, nil
+	}
+	if p.Division() == v1alpha1.DivisionTypeDuplicated {
+		out := make(map[string]int32, len(clusters))
+		for _, c := range clusters {
+			out[c.Name] = *p.Replicas
+		}
+		return out, nil
+	}
+	var weights []v1alpha1.ClusterWeight
+	if d := p.fw.Spec.Placement.Division; d != nil {
+		weights = d.Weights
+	}
+	shares, err := division.Weights(weights, clusters)
+	if err != nil {
+		return nil, err
+	}
+	return division.Divide(*p.Replicas, shares)
+}
+
+func (p *Plan) dropped(t backends.Target) bool {
+	return p.Division() == v1alpha1.DivisionTypeDivided && p.Replicas != nil && *p.Replicas > 0 &&
+		t.Replicas != nil && *t.Replicas == 0
+}
+
+// Desired is what the driver is to carry out. Without targets only the placement is set up.
+func (p *Plan) Desired(targets []backends.Target) backends.Desired {
+	conflict := p.fw.Spec.ConflictPolicy
+	if conflict == "" {
+		conflict = v1alpha1.ConflictPolicyFail
+	}
+	return backends.Desired{
+		Query: p.Query, Template: p.Template, Revision: p.Revision, Targets: targets,
+		ConflictPolicy: conflict, Division: p.Division(),
+	}
+}

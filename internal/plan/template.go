@@ -1,0 +1,138 @@
+// Package plan decides what a FleetWorkload means: which object it carries, its revision, and what each chosen cluster
+// must run. It is pure; the reconciler and kubectl-fw share it.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+)
+
+// serverMetadata are metadata fields that API servers set. A template copied from a live object has them; they are not
+// sent.
+var serverMetadata = []string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"managedFields", "selfLink", "ownerReferences", "finalizers", "generateName",
+}
+
+func invalidTemplate(field, value, message, remedy string) error {
+	return &backends.Error{Code: backends.CodeInvalidTemplate, Field: field, Value: value, Message: message, Remedy: remedy}
+}
+
+// Manifest reads spec.template as the object it describes: names set, what API servers add taken out. Errors are
+// *backends.Error and name the field.
+func Manifest(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	if err := json.Unmarshal(fw.Spec.Template.Raw, &obj.Object); err != nil || obj.Object == nil {
+		return nil, invalidTemplate("spec.template", "", "it is not an object", "write a whole manifest, with apiVersion and kind")
+	}
+	if obj.GetAPIVersion() == "" {
+		return nil, invalidTemplate("spec.template.apiVersion", "", "required", "add it to the manifest, such as apps/v1")
+	}
+	if obj.GetKind() == "" {
+		return nil, invalidTemplate("spec.template.kind", "", "required", "add it to the manifest, such as Deployment")
+	}
+	if ns := obj.GetNamespace(); ns != "" && ns != fw.Namespace {
+		return nil, invalidTemplate("spec.template.metadata.namespace", ns,
+			"a FleetWorkload ships only into its own namespace", fmt.Sprintf("leave it out, or set it to %q", fw.Namespace))
+	}
+	if obj.GetName() == "" {
+		obj.SetName(fw.Name)
+	}
+	if errs := validation.IsDNS1123Subdomain(obj.GetName()); len(errs) > 0 {
+		return nil, invalidTemplate("spec.template.metadata.name", obj.GetName(), errs[0], "choose another name")
+	}
+	obj.SetNamespace(fw.Namespace)
+	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
+		for _, field := range serverMetadata {
+			delete(metadata, field)
+		}
+	}
+	delete(obj.Object, "status")
+	return normalize(obj)
+}
+
+// normalize gives numbers the types that API servers' answers have.
+func normalize(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	raw, err := obj.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encode template: %w", err)
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("decode template: %w", err)
+	}
+	return out, nil
+}
+
+// Reference names the object of a manifest.
+func Reference(obj *unstructured.Unstructured) *v1alpha1.WorkloadReference {
+	return &v1alpha1.WorkloadReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Name: obj.GetName()}
+}
+
+// Query is what drivers need to find the workload that ref names. It fails for kinds that are not supported.
+func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference) (backends.Query, interpreter.Kind, error) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	kind, known := interpreter.For(gvk)
+	if !known {
+		return backends.Query{}, nil, &backends.Error{
+			Code: backends.CodeUnsupported, Field: "spec.template.kind", Value: ref.APIVersion + " " + ref.Kind,
+			Message: "this kind is not supported yet", Remedy: "supported are: " + interpreter.Supported(),
+		}
+	}
+	return backends.Query{
+		Key: backends.Key{NamespacedName: types.NamespacedName{Namespace: fw.Namespace, Name: fw.Name}, UID: fw.UID},
+		Workload: backends.Workload{
+			GVK: gvk, Resource: kind.Resource(), Namespace: fw.Namespace, Name: ref.Name,
+			ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
+		},
+		Placement: fw.Spec.Placement,
+		Options:   fw.Spec.BackendOptions,
+	}, kind, nil
+}
+
+// Hash is short, stable over processes, and fits a label.
+func Hash(parts ...any) (string, error) {
+	sum := sha256.New()
+	if err := json.NewEncoder(sum).Encode(parts); err != nil {
+		return "", fmt.Errorf("hash: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12], nil
+}
+
+// revision hashes what decides the target manifests, replicas left out.
+func revision(kind interpreter.Kind, template *unstructured.Unstructured, overrides []v1alpha1.Override) (string, error) {
+	bare := template.DeepCopy()
+	if path := kind.ReplicasPath(); len(path) > 0 {
+		unstructured.RemoveNestedField(bare.Object, path...)
+	}
+	return Hash(bare.Object, overrides)
+}
+
+// mark puts our labels and annotations on the template, and with it on every member object.
+func mark(template *unstructured.Unstructured, fw *v1alpha1.FleetWorkload, revision string) {
+	labels, annotations := maps.Clone(template.GetLabels()), maps.Clone(template.GetAnnotations())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByOperator
+	labels[v1alpha1.LabelUID] = string(fw.UID)
+	annotations[v1alpha1.AnnotationOwner] = fw.Namespace + "/" + fw.Name
+	annotations[v1alpha1.AnnotationRevision] = revision
+	template.SetLabels(labels)
+	template.SetAnnotations(annotations)
+}
