@@ -1,0 +1,116 @@
+package override
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
+)
+
+// markPrefix begins the keys of all the operator's labels and annotations (api/v1alpha1/labels.go).
+const markPrefix = "fleetworkload.io/"
+
+// What to do instead of changing a protected field.
+const (
+	identityRemedy = "change it in spec.template, for every cluster"
+	metadataRemedy = "of metadata only labels and annotations can be overridden"
+	marksRemedy    = "use keys of another prefix than " + markPrefix
+	replicasRemedy = "give clusters different numbers with spec.placement.division.weights"
+	statusRemedy   = "leave it out: every member cluster writes its own"
+	stringsRemedy  = "write strings as values"
+)
+
+func isMark(key string) bool { return strings.HasPrefix(key, markPrefix) }
+
+// protects tells whether a path is at or below a protected field: which one, and the remedy. Besides the object's
+// identity, its status, its replicas and our marks, that is all of metadata but labels and annotations: a finalizer or
+// an owner reference that only some clusters have makes deletions hang, or deletes the workload (law 1).
+func (p Paths) protects(path place) (what, remedy string) {
+	if len(p.Replicas) > 0 && isBelow(path, p.Replicas) {
+		return jsondiff.Pointer(p.Replicas...), replicasRemedy
+	}
+	switch path[0] {
+	case "apiVersion", "kind":
+		return "/" + path[0], identityRemedy
+	case "status":
+		return "/status", statusRemedy
+	case "metadata":
+		switch {
+		case len(path) == 1:
+		case path[1] == "name", path[1] == "namespace":
+			return jsondiff.Pointer(path[:2]...), identityRemedy
+		case path[1] != "labels" && path[1] != "annotations":
+			return jsondiff.Pointer(path[:2]...), metadataRemedy
+		case len(path) > 2 && isMark(path[2]):
+			return jsondiff.Pointer(path[:3]...), marksRemedy
+		}
+	}
+	return "", ""
+}
+
+// changed tells whether a protected field differs: which one, and the remedy. It finds what protects cannot, such as a
+// patch that replaces the whole spec.
+func (p Paths) changed(before, after map[string]any) (what, remedy string) {
+	for _, key := range []string{"apiVersion", "kind", "status"} {
+		if !same(before[key], after[key]) {
+			return p.protects(place{key})
+		}
+	}
+	if len(p.Replicas) > 0 && !same(lookup(before, p.Replicas), lookup(after, p.Replicas)) {
+		return p.protects(place(p.Replicas))
+	}
+	was, _ := before["metadata"].(map[string]any)
+	is, _ := after["metadata"].(map[string]any)
+	for _, key := range []string{"name", "namespace"} {
+		if !same(was[key], is[key]) {
+			return p.protects(place{"metadata", key})
+		}
+	}
+	if len(jsondiff.Diff(besides(was), besides(is))) > 0 {
+		return "/metadata", metadataRemedy
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		if _, _, err := unstructured.NestedStringMap(after, "metadata", key); err != nil {
+			return "/metadata/" + key + " to something else than strings", stringsRemedy
+		}
+		if !maps.Equal(marks(was[key]), marks(is[key])) {
+			return "the operator's marks in /metadata/" + key, "patch single keys, such as /metadata/" + key + "/<key>"
+		}
+	}
+	return "", ""
+}
+
+// same tells whether two values are the same in JSON; a patch's round trip may change the type of a number.
+func same(a, b any) bool {
+	return len(jsondiff.Diff(map[string]any{"": a}, map[string]any{"": b})) == 0
+}
+
+func lookup(manifest map[string]any, path []string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(manifest, path...)
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// besides returns the entries of metadata that are neither labels nor annotations.
+func besides(metadata map[string]any) map[string]any {
+	rest := maps.Clone(metadata)
+	delete(rest, "labels")
+	delete(rest, "annotations")
+	return rest
+}
+
+// marks returns our entries of labels or annotations.
+func marks(entries any) map[string]any {
+	ours := map[string]any{}
+	all, _ := entries.(map[string]any)
+	for key, value := range all {
+		if isMark(key) {
+			ours[key] = value
+		}
+	}
+	return ours
+}
