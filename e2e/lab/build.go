@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,24 +41,33 @@ const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.35.4" 
 // binary is one program of the fleet: family names the module file under components/ that pins it.
 type binary struct {
 	name, family, pkg, ldflags string
+	patch                      *patch
 }
+
+// patch changes one place of a program's main.go for the build. Nothing of it is kept outside the cache.
+type patch struct {
+	module, from, to string
+}
+
+// kruiseHost: OpenKruise's manager serves its webhooks on every interface, and no flag changes that.
+var kruiseHost = &patch{module: kruiseModule, from: `Host:    "0.0.0.0",`, to: `Host: webhookutil.GetHost(),`}
 
 // binaries in build order: the API server first, all others wait for it.
 var binaries = []binary{
-	{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", ""},
-	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", kubernetesVersion},
-	{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetesVersion},
-	{"kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", kubernetesVersion},
-	{"kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", kubernetesVersion},
-	{"kwok", "kwok", kwokModule + "/cmd/kwok", ""},
-	{"kruise-manager", "kruise", kruiseModule, ""},
-	{"karmada-aggregated-apiserver", "karmada", karmadaModule + "/cmd/aggregated-apiserver", ""},
-	{"karmada-controller-manager", "karmada", karmadaModule + "/cmd/controller-manager", ""},
-	{"karmada-scheduler", "karmada", karmadaModule + "/cmd/scheduler", ""},
-	{"karmada-webhook", "karmada", karmadaModule + "/cmd/webhook", ""},
-	{"ocm-placement", "ocm", ocmModule + "/cmd/placement", ""},
-	{"ocm-registration", "ocm", ocmModule + "/cmd/registration", ""},
-	{"ocm-work", "ocm", ocmModule + "/cmd/work", ""},
+	{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", "", nil},
+	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", kubernetesVersion, nil},
+	{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetesVersion, nil},
+	{"kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", kubernetesVersion, nil},
+	{"kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", kubernetesVersion, nil},
+	{"kwok", "kwok", kwokModule + "/cmd/kwok", "", nil},
+	{"kruise-manager", "kruise", kruiseModule, "", kruiseHost},
+	{"karmada-aggregated-apiserver", "karmada", karmadaModule + "/cmd/aggregated-apiserver", "", nil},
+	{"karmada-controller-manager", "karmada", karmadaModule + "/cmd/controller-manager", "", nil},
+	{"karmada-scheduler", "karmada", karmadaModule + "/cmd/scheduler", "", nil},
+	{"karmada-webhook", "karmada", karmadaModule + "/cmd/webhook", "", nil},
+	{"ocm-placement", "ocm", ocmModule + "/cmd/placement", "", nil},
+	{"ocm-registration", "ocm", ocmModule + "/cmd/registration", "", nil},
+	{"ocm-work", "ocm", ocmModule + "/cmd/work", "", nil},
 }
 
 // builder finds or builds the binaries.
@@ -161,7 +171,7 @@ func (b *builder) cacheDir(ctx context.Context, family string) (string, error) {
 	}
 	for _, bin := range binaries {
 		if bin.family == family {
-			fmt.Fprintln(hash, buildArgs(bin, ""))
+			fmt.Fprintln(hash, buildArgs(bin, ""), bin.patch)
 		}
 	}
 	dir := filepath.Join(b.cache, family+"-"+hex.EncodeToString(hash.Sum(nil))[:16])
@@ -211,7 +221,13 @@ func (b *builder) buildOne(ctx context.Context, bin binary, path string) error {
 	})
 	defer stop()
 	fmt.Fprintf(b.out, "building %s\n", bin.name)
-	if _, err := goTool(ctx, b.familyDir(bin.family), buildArgs(bin, path+".new")...); err != nil {
+	args := buildArgs(bin, path+".new")
+	if bin.patch != nil {
+		if args, err = b.patched(ctx, bin, path+".new"); err != nil {
+			return err
+		}
+	}
+	if _, err := goTool(ctx, b.familyDir(bin.family), args...); err != nil {
 		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {
@@ -219,6 +235,36 @@ func (b *builder) buildOne(ctx context.Context, bin binary, path string) error {
 	}
 	fmt.Fprintf(b.out, "built %s in %s\n", bin.name, time.Since(start).Round(time.Second))
 	return nil
+}
+
+// patched returns the arguments of a build with the binary's patch. Go builds no changed file of the module cache, so
+// the changed main.go is laid over a folder of the family's own module, which does not exist.
+func (b *builder) patched(ctx context.Context, bin binary, out string) ([]string, error) {
+	dir, err := b.moduleDir(ctx, bin.family, bin.patch.module)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "main.go"))
+	if err != nil {
+		return nil, err
+	}
+	if n := bytes.Count(text, []byte(bin.patch.from)); n != 1 {
+		return nil, fmt.Errorf("%s stands %d times in main.go of %s, want once", bin.patch.from, n, bin.patch.module)
+	}
+	changed := filepath.Join(filepath.Dir(out), bin.name+".go")
+	if err := os.WriteFile(changed, bytes.Replace(text, []byte(bin.patch.from), []byte(bin.patch.to), 1), 0o644); err != nil {
+		return nil, err
+	}
+	overlay, err := json.Marshal(object{"Replace": object{filepath.Join(b.familyDir(bin.family), bin.name, "main.go"): changed}})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(changed+".json", overlay, 0o644); err != nil {
+		return nil, err
+	}
+	bin.pkg = "./" + bin.name
+	args := buildArgs(bin, out)
+	return append([]string{args[0], "-overlay", changed + ".json"}, args[1:]...), nil
 }
 
 // buildSelf builds the lab command for the processes of our own (the heartbeat): the caller may be a test binary.
