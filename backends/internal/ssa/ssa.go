@@ -27,32 +27,63 @@ func Apply(ctx context.Context, c client.Client, live, desired *unstructured.Uns
 	if UpToDate(live, desired) {
 		return false, nil
 	}
-	sent := desired.DeepCopy()
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(FieldOwner), client.ForceOwnership)
-	if err != nil {
-		op := fmt.Sprintf("apply %s %s", desired.GetKind(), client.ObjectKeyFromObject(desired))
-		return false, backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	if _, err := Send(ctx, c, desired); err != nil {
+		return false, err
 	}
 	return true, nil
+}
+
+// Send applies desired without looking at what is there, and returns the object as the server has it now.
+func Send(ctx context.Context, c client.Client, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	sent := desired.DeepCopy()
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if err != nil {
+		op := fmt.Sprintf("apply %s %s", desired.GetKind(), client.ObjectKeyFromObject(desired))
+		return nil, backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	}
+	return sent, nil
 }
 
 // UpToDate tells whether an apply of desired would change live: every value of desired is there, and no field that we
 // own is missing from desired.
 func UpToDate(live, desired *unstructured.Unstructured) bool {
-	if live == nil || !Contains(live.Object, desired.Object) {
+	if live == nil {
 		return false
 	}
 	owned, err := ownedFields(live)
 	if err != nil {
 		return false
 	}
+	kept := desired.DeepCopy()
 	stale := false
 	owned.Leaves().Iterate(func(p fieldpath.Path) {
-		if !stale && !has(desired.Object, p) {
+		switch {
+		case stale:
+		case !has(desired.Object, p):
 			stale = true
+		case !has(live.Object, p):
+			removeZero(kept.Object, p)
 		}
 	})
-	return !stale
+	return !stale && Contains(live.Object, kept.Object)
+}
+
+// removeZero takes a zero value out. Servers drop those of built-in kinds, such as an empty value of an environment
+// variable, but keep us as the field's owner: that is how it shows that the value was sent and nothing is missing.
+func removeZero(obj any, path fieldpath.Path) {
+	last := len(path) - 1
+	if last < 0 || path[last].FieldName == nil {
+		return
+	}
+	value, found := lookup(obj, path[:last])
+	parent, isMap := value.(map[string]any)
+	if !found || !isMap {
+		return
+	}
+	switch parent[*path[last].FieldName] {
+	case "", false, int64(0), float64(0):
+		delete(parent, *path[last].FieldName)
+	}
 }
 
 // Contains tells whether every value of want is in have. Lists must have equal lengths. Quantities in different
@@ -127,33 +158,38 @@ func ownedFields(live *unstructured.Unstructured) (*fieldpath.Set, error) {
 // has tells whether the path leads to something in obj. Set elements are compared by value, map elements by the key
 // fields that obj gives: an API server fills in defaulted key fields, such as a port's protocol.
 func has(obj any, path fieldpath.Path) bool {
+	_, found := lookup(obj, path)
+	return found
+}
+
+func lookup(obj any, path fieldpath.Path) (value any, found bool) {
 	for _, element := range path {
 		switch {
 		case element.FieldName != nil:
 			m, ok := obj.(map[string]any)
 			if !ok {
-				return false
+				return nil, false
 			}
 			if obj, ok = m[*element.FieldName]; !ok {
-				return false
+				return nil, false
 			}
 		case element.Key != nil:
 			item, ok := findByKey(obj, *element.Key)
 			if !ok {
-				return false
+				return nil, false
 			}
 			obj = item
 		case element.Value != nil:
-			return containsValue(obj, *element.Value)
+			return nil, containsValue(obj, *element.Value)
 		case element.Index != nil:
 			list, ok := obj.([]any)
 			if !ok || *element.Index >= len(list) {
-				return false
+				return nil, false
 			}
 			obj = list[*element.Index]
 		}
 	}
-	return true
+	return obj, true
 }
 
 func findByKey(obj any, key value.FieldList) (any, bool) {

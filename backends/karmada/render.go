@@ -1,0 +1,338 @@
+package karmada
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
+)
+
+// policyPriority makes our policy win over others that select the template by name too: a policy that is claimed once
+// keeps the template (pkg/detector/compare.go), and a foreign one would dispatch it past the gate.
+const policyPriority = 1_000_000
+
+// Render returns the objects that carry desired out, in the order in which they are written: the OverridePolicy when
+// any cluster differs, the PropagationPolicy, the template. It returns none while there are no targets.
+func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
+	r, err := render(desired)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	if r.override != nil {
+		objects = append(objects, r.override)
+	}
+	return append(objects, r.policy, r.template), nil
+}
+
+// rendered are the objects of one workload, in their final state.
+type rendered struct {
+	template *unstructured.Unstructured
+	policy   *unstructured.Unstructured
+	// override is nil when no cluster differs.
+	override *unstructured.Unstructured
+	// rules are those of override.
+	rules []policyv1alpha1.RuleWithCluster
+	// foreignRules is true when rules come from backendOptions, so that manifests differ from the targets'.
+	foreignRules bool
+	// clusters are the names in the policy, sorted.
+	clusters []string
+	// replicas that Karmada's scheduler gives each cluster; nil for kinds without.
+	replicas map[string]int32
+	// total is what the template asks for; nil for kinds without replicas.
+	total *int64
+	// held clusters, sorted.
+	held []string
+}
+
+// layout is how replicas are expressed.
+type layout struct {
+	// divided means static weights equal to each cluster's replicas, which Karmada's Webster method turns into exactly
+	// those numbers, without ties (division_test.go).
+	divided bool
+	// zeroed means that Karmada is asked for one replica each and an override makes it zero: with zero its scheduler
+	// finds no cluster and the objects are deleted (pkg/scheduler/core/common.go, removeZeroReplicasCluster).
+	zeroed   bool
+	total    *int64
+	clusters []string
+	replicas map[string]int32
+}
+
+func render(desired backends.Desired) (*rendered, error) {
+	if err := supported(desired); err != nil {
+		return nil, err
+	}
+	if len(desired.Targets) == 0 {
+		return nil, nil
+	}
+	l := layOut(desired)
+	template, err := renderTemplate(desired, l)
+	if err != nil {
+		return nil, err
+	}
+	r := &rendered{template: template, clusters: l.clusters, replicas: l.replicas, total: l.total}
+	for _, t := range desired.Targets {
+		if t.Hold && slices.Contains(l.clusters, t.Cluster) {
+			r.held = append(r.held, t.Cluster)
+		}
+	}
+	if err := r.renderPolicy(desired, l); err != nil {
+		return nil, err
+	}
+	if err := r.renderOverride(desired, l); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func supported(desired backends.Desired) error {
+	if desired.Workload.Namespace == "" {
+		return &backends.Error{
+			Code: backends.CodeUnsupported, Field: "spec.template.kind", Value: desired.Workload.GVK.Kind,
+			Message: "cluster-scoped kinds cannot be carried by this backend yet",
+			Remedy:  "use a namespaced kind, or an OCM backend",
+		}
+	}
+	for _, t := range desired.Targets {
+		if t.Ownership != "" && t.Ownership != backends.OwnershipOwn {
+			return &backends.Error{
+				Code: backends.CodeUnsupported, Field: "spec.backend",
+				Message: fmt.Sprintf("cluster %s: ownership %s is not supported", t.Cluster, t.Ownership),
+				Remedy:  "set spec.backend back: workloads cannot be handed over to or from this backend yet",
+			}
+		}
+	}
+	return nil
+}
+
+func layOut(desired backends.Desired) layout {
+	l := layout{divided: desired.Division == v1alpha1.DivisionTypeDivided}
+	var total int64
+	counted := len(desired.Workload.ReplicasPath) > 0
+	for _, t := range desired.Targets {
+		counted = counted && t.Replicas != nil
+	}
+	if !counted {
+		for _, t := range desired.Targets {
+			l.clusters = append(l.clusters, t.Cluster)
+		}
+		slices.Sort(l.clusters)
+		l.divided = false
+		return l
+	}
+	first := *desired.Targets[0].Replicas
+	for _, t := range desired.Targets {
+		total += int64(*t.Replicas)
+		// Unequal numbers cannot be duplicated; they are what counts.
+		l.divided = l.divided || *t.Replicas != first
+	}
+	l.zeroed = total == 0
+	l.divided = l.divided && !l.zeroed
+	l.replicas = map[string]int32{}
+	for _, t := range desired.Targets {
+		switch {
+		case l.zeroed:
+			l.replicas[t.Cluster] = 1
+		case l.divided && *t.Replicas == 0:
+			continue
+		default:
+			l.replicas[t.Cluster] = *t.Replicas
+		}
+		l.clusters = append(l.clusters, t.Cluster)
+	}
+	slices.Sort(l.clusters)
+	if !l.divided {
+		total = int64(max(first, 1))
+	}
+	l.total = &total
+	return l
+}
+
+func renderTemplate(desired backends.Desired, l layout) (*unstructured.Unstructured, error) {
+	template := desired.Template.DeepCopy()
+	unstructured.RemoveNestedField(template.Object, "status")
+	unstructured.RemoveNestedField(template.Object, "metadata", "creationTimestamp")
+	if l.total == nil {
+		return template, nil
+	}
+	if err := unstructured.SetNestedField(template.Object, *l.total, desired.Workload.ReplicasPath...); err != nil {
+		return nil, &backends.Error{
+			Code: backends.CodeInvalidTemplate, Field: "spec.template",
+			Message: fmt.Sprintf("replicas cannot be set at %s", jsondiff.Pointer(desired.Workload.ReplicasPath...)),
+			Remedy:  "make the fields on that path objects", Err: err,
+		}
+	}
+	return template, nil
+}
+
+func (r *rendered) renderPolicy(desired backends.Desired, l layout) error {
+	scheduling := map[string]any{"replicaSchedulingType": string(policyv1alpha1.ReplicaSchedulingTypeDuplicated)}
+	if l.divided {
+		weights := make([]any, 0, len(l.clusters))
+		for _, cluster := range l.clusters {
+			weights = append(weights, map[string]any{
+				"targetCluster": map[string]any{"clusterNames": []any{cluster}},
+				"weight":        int64(l.replicas[cluster]),
+			})
+		}
+		scheduling = map[string]any{
+			"replicaSchedulingType":     string(policyv1alpha1.ReplicaSchedulingTypeDivided),
+			"replicaDivisionPreference": string(policyv1alpha1.ReplicaDivisionPreferenceWeighted),
+			"weightPreference":          map[string]any{"staticWeightList": weights},
+		}
+	}
+	resolution := policyv1alpha1.ConflictAbort
+	if desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt {
+		resolution = policyv1alpha1.ConflictOverwrite
+	}
+	spec := map[string]any{
+		"resourceSelectors": resourceSelectors(desired.Workload),
+		"placement": map[string]any{
+			"clusterAffinity":   map[string]any{"clusterNames": toAny(l.clusters)},
+			"replicaScheduling": scheduling,
+			// The clusters were chosen with their taints in mind (see select). Karmada shall neither refuse them later,
+			// which would leave it without any cluster and delete everything, nor evict what runs there.
+			"clusterTolerations": []any{map[string]any{"operator": "Exists"}},
+		},
+		"priority":           int64(policyPriority),
+		"conflictResolution": string(resolution),
+	}
+	spec, err := mergePolicyOptions(spec, desired.Options)
+	if err != nil {
+		return err
+	}
+	if len(r.held) > 0 {
+		spec["suspension"] = map[string]any{"dispatchingOnClusters": map[string]any{"clusterNames": toAny(r.held)}}
+	}
+	r.policy = newObject(policyGVK, desired.Workload.Namespace, policyName(desired.Key), desired.Key)
+	r.policy.Object["spec"] = spec
+	return nil
+}
+
+func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
+	rules, err := targetRules(desired, l)
+	if err != nil {
+		return err
+	}
+	extra, rest, err := overrideOptions(desired.Options)
+	if err != nil {
+		return err
+	}
+	r.foreignRules = len(extra) > 0
+	rules = append(rules, extra...)
+	if l.zeroed {
+		// Last, so that nothing makes pods again. Overrides come after Karmada's own replicas (ensureWork in
+		// pkg/controllers/binding/common.go).
+		rules = append(rules, rule(l.clusters, jsondiff.Op{
+			Op: jsondiff.OpReplace, Path: jsondiff.Pointer(desired.Workload.ReplicasPath...), Value: int64(0),
+		}))
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	spec := rest
+	spec["resourceSelectors"] = resourceSelectors(desired.Workload)
+	spec["overrideRules"] = rules
+	r.override = newObject(overrideGVK, desired.Workload.Namespace, policyName(desired.Key), desired.Key)
+	r.override.Object["spec"] = spec
+	if r.rules, err = typedRules(rules); err != nil {
+		return fmt.Errorf("read rendered override rules: %w", err)
+	}
+	return nil
+}
+
+// targetRules turns the difference between the template and each target manifest into override rules, one for each set
+// of clusters that differ in the same way.
+func targetRules(desired backends.Desired, l layout) ([]any, error) {
+	type group struct {
+		clusters []string
+		ops      []jsondiff.Op
+	}
+	groups := map[string]*group{}
+	var order []string
+	base := comparable(desired.Template, desired.Workload.ReplicasPath)
+	for _, t := range desired.Targets {
+		if !slices.Contains(l.clusters, t.Cluster) {
+			continue
+		}
+		ops := robust(base, jsondiff.Diff(base, comparable(t.Manifest, desired.Workload.ReplicasPath)))
+		if len(ops) == 0 {
+			continue
+		}
+		encoded, err := json.Marshal(ops)
+		if err != nil {
+			return nil, fmt.Errorf("encode the overrides of cluster %s: %w", t.Cluster, err)
+		}
+		g := groups[string(encoded)]
+		if g == nil {
+			g = &group{ops: ops}
+			groups[string(encoded)] = g
+			order = append(order, string(encoded))
+		}
+		g.clusters = append(g.clusters, t.Cluster)
+	}
+	rules := make([]any, 0, len(order))
+	for _, key := range order {
+		rules = append(rules, rule(groups[key].clusters, groups[key].ops...))
+	}
+	return rules, nil
+}
+
+// comparable is the part of a manifest that overrides may change: replicas are Karmada's own business.
+func comparable(obj *unstructured.Unstructured, replicasPath []string) map[string]any {
+	copied := obj.DeepCopy()
+	unstructured.RemoveNestedField(copied.Object, "status")
+	unstructured.RemoveNestedField(copied.Object, "metadata", "creationTimestamp")
+	if len(replicasPath) > 0 {
+		unstructured.RemoveNestedField(copied.Object, replicasPath...)
+	}
+	return copied.Object
+}
+
+func rule(clusters []string, ops ...jsondiff.Op) map[string]any {
+	plaintext := make([]any, 0, len(ops))
+	for _, op := range ops {
+		entry := map[string]any{"path": op.Path, "operator": op.Op}
+		if op.Op != jsondiff.OpRemove {
+			entry["value"] = op.Value
+		}
+		plaintext = append(plaintext, entry)
+	}
+	return map[string]any{
+		"targetCluster": map[string]any{"clusterNames": toAny(clusters)},
+		"overriders":    map[string]any{"plaintext": plaintext},
+	}
+}
+
+func typedRules(rules []any) ([]policyv1alpha1.RuleWithCluster, error) {
+	raw, err := json.Marshal(rules)
+	if err != nil {
+		return nil, err
+	}
+	var typed []policyv1alpha1.RuleWithCluster
+	if err := json.Unmarshal(raw, &typed); err != nil {
+		return nil, err
+	}
+	return typed, nil
+}
+
+func resourceSelectors(w backends.Workload) []any {
+	return []any{map[string]any{
+		"apiVersion": w.GVK.GroupVersion().String(), "kind": w.GVK.Kind, "namespace": w.Namespace, "name": w.Name,
+	}}
+}
+
+func toAny(names []string) []any {
+	out := make([]any, 0, len(names))
+	for _, name := range names {
+		out = append(out, name)
+	}
+	return out
+}
