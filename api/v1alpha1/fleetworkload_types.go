@@ -359,7 +359,6 @@ const (
 )
 
 // PatchOperation is one operation of RFC 6902 on the manifest.
-// +kubebuilder:validation:XValidation:rule="self.op == 'remove' ? !has(self.value) : has(self.value)",message="value is required for add and replace, and not allowed for remove"
 type PatchOperation struct {
 	// op is the operation.
 	// +required
@@ -372,7 +371,8 @@ type PatchOperation struct {
 	// +kubebuilder:validation:Pattern=`^/`
 	Path string `json:"path,omitempty"`
 
-	// value to add or to replace with: any JSON.
+	// value to add or to replace with: any JSON. Required for add and replace, not allowed for remove; the operator checks
+	// it, as CEL does not see fields that may hold anything.
 	// +optional
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 }

@@ -78,6 +78,11 @@ func lint(p *apiPackage) []problem {
 			}
 		}
 	}
+	return append(problems, lintConsts(p)...)
+}
+
+func lintConsts(p *apiPackage) []problem {
+	var problems []problem
 	for _, c := range p.consts {
 		if !strings.HasPrefix(c.comment, c.name+" ") {
 			problems = append(problems, problem{"constcomment", c.name, "the comment must begin with " + c.name, c.pos})

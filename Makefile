@@ -1,0 +1,164 @@
+# Everything a developer runs. It needs Go, make, git and a C compiler; all other tools are built from hack/tools.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+export NO_COLOR := 1
+export GINKGO_NO_COLOR := TRUE
+
+# Options of single targets; see `make help`.
+LAB_MEMBERS ?=
+E2E_ARGS ?=
+FUZZTIME ?= 10s
+ifneq ($(LAB_MEMBERS),)
+export LAB_MEMBERS
+endif
+
+BIN := bin
+CHART := charts/fleetworkload
+TOOLS := hack/tools/go.mod hack/tools/go.sum
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md
+MODULES := . hack/tools $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
+
+# say prints a step with the time, so that a log shows where it went.
+say = printf '%s %s\n' "$$(date +%H:%M:%S)"
+# tagged lists the packages that have tests with a build tag.
+tagged = $$(grep -rl --include='*_test.go' '^//go:build $(1)$$' $(2) | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
+
+##@ Try it
+
+.PHONY: demo
+demo: ## Show the operator at work on a small fleet
+	@go run ./hack/demo
+
+.PHONY: lab-up
+lab-up: ## Start the test fleet and leave it running (LAB_MEMBERS=n)
+	@go run ./e2e/lab/cmd/lab up
+
+.PHONY: lab-status
+lab-status: ## Show what of the test fleet runs
+	@go run ./e2e/lab/cmd/lab status
+
+.PHONY: lab-down
+lab-down: ## Stop the test fleet and remove its state
+	@go run ./e2e/lab/cmd/lab down
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/manager and bin/kubectl-fw
+	@go build -trimpath -o $(BIN)/ ./cmd/manager ./cmd/kubectl-fw
+
+.PHONY: generate
+generate: $(BIN)/controller-gen ## Generate deepcopy code
+	@$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: $(BIN)/controller-gen ## Generate the CRD, and the chart's copies of CRD and roles
+	@$(BIN)/controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	@go run ./hack/chartsync
+
+.PHONY: api-reference
+api-reference: $(BIN)/crd-ref-docs ## Generate docs/api-reference.md
+	@mkdir -p docs
+	@$(BIN)/crd-ref-docs --source-path=api/v1alpha1 --config=hack/api-reference.yaml \
+		--renderer=markdown --output-path=docs/api-reference.md --log-level=ERROR
+
+##@ Test
+
+.PHONY: test
+test: ## Run all tests: unit, test-api, e2e
+	@$(MAKE) unit
+	@$(MAKE) test-api
+	@$(MAKE) e2e
+
+.PHONY: unit
+unit: ## Run the tests that need nothing but Go
+	@$(say) 'unit tests'
+	@go test ./...
+
+.PHONY: test-api
+test-api: ## Run the tests that need an API server (built and started by the tests)
+	@$(say) 'tests on a real API server'
+	@packages="$(call tagged,api,api backends controllers internal)"; \
+	if [ -z "$$packages" ]; then echo 'no package has tests with build tag api' >&2; exit 1; fi; \
+	go test -tags api -count=1 -timeout 20m $$packages
+
+.PHONY: e2e
+e2e: ## Run the scenarios on a real fleet (E2E_ARGS=-ginkgo.label-filter=ocm)
+	@$(say) 'end-to-end tests'
+	@packages="$(call tagged,e2e,e2e)"; \
+	if [ -z "$$packages" ]; then echo 'no package has tests with build tag e2e' >&2; exit 1; fi; \
+	go test -tags e2e -count=1 -timeout 60m -p 1 -v $$packages $(E2E_ARGS)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
+	@FUZZTIME=$(FUZZTIME) hack/fuzz
+
+##@ Check
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Check the code and the API types against the rules
+	@$(say) 'lint'
+	@go run ./hack/apilint
+	@$(BIN)/golangci-lint run --color never ./...
+
+.PHONY: verify
+verify: ## Check that everything generated is up to date, formatted, tidy, linted
+	@$(MAKE) verify-generated
+	@$(MAKE) verify-format
+	@$(MAKE) verify-tidy
+	@$(MAKE) verify-chart
+	@$(MAKE) lint
+	@$(say) 'verified'
+
+.PHONY: verify-generated
+verify-generated:
+	@$(say) 'generated files'
+	@$(MAKE) generate manifests api-reference
+	@hack/unchanged $(GENERATED)
+
+.PHONY: verify-format
+verify-format:
+	@$(say) 'format'
+	@files="$$(git ls-files --cached --others --exclude-standard '*.go' | while read -r f; do if [ -e "$$f" ]; then echo "$$f"; fi; done | xargs gofmt -l)"; \
+	if [ -n "$$files" ]; then printf 'not formatted, run gofmt -w on them:\n%s\n' "$$files" >&2; exit 1; fi
+
+.PHONY: verify-tidy
+verify-tidy:
+	@for dir in $(MODULES); do \
+		$(say) "go mod tidy in $$dir"; \
+		if ! (cd "$$dir" && go mod tidy -diff); then echo "$$dir/go.mod is not tidy, run go mod tidy there" >&2; exit 1; fi; \
+	done
+
+.PHONY: verify-chart
+verify-chart:
+	@$(say) 'chart and kustomize bases'
+	@cd hack/tools && go test ./...
+
+##@ Other
+
+.PHONY: clean
+clean: ## Remove what was built (lab-down removes the test fleet)
+	@rm -rf $(BIN)
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*##"} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z0-9-]+:.*##/ {printf "  %-14s%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# Tools are pinned in a module of their own.
+tool = @$(say) 'build $@'; cd hack/tools && go build -trimpath -ldflags '-s -w' -o ../../$@ $(1)
+
+$(BIN)/controller-gen: $(TOOLS)
+	$(call tool,sigs.k8s.io/controller-tools/cmd/controller-gen)
+
+$(BIN)/crd-ref-docs: $(TOOLS)
+	$(call tool,github.com/elastic/crd-ref-docs)
+
+$(BIN)/golangci-lint: $(TOOLS)
+	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)

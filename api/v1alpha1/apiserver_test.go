@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build api
+
+package v1alpha1_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+)
+
+const testNamespace = "api-tests"
+
+// The API server that the tests of this package share; TestMain sets both.
+var (
+	config *rest.Config
+	api    client.Client
+)
+
+func TestMain(m *testing.M) {
+	code, err := runOnAPIServer(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runOnAPIServer(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "fleetworkload-api-")
+	if err != nil {
+		return 0, fmt.Errorf("make a folder for the API server: %w", err)
+	}
+	server, err := lab.StartAPIServer(ctx, filepath.Join(dir, "lab"), os.Stderr)
+	if err != nil {
+		return 0, fmt.Errorf("start the API server: %w", err)
+	}
+	defer func() {
+		if stopErr := server.Stop(); stopErr != nil && err == nil {
+			err = fmt.Errorf("stop the API server: %w", stopErr)
+		}
+		_ = os.RemoveAll(dir)
+	}()
+	if config, err = server.RESTConfig(); err != nil {
+		return 0, fmt.Errorf("read the API server's kubeconfig: %w", err)
+	}
+	if err := prepare(ctx); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// prepare installs the CRD and makes the namespace of the tests.
+func prepare(ctx context.Context) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("register types: %w", err)
+		}
+	}
+	lenient, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	api = client.WithFieldValidation(lenient, metav1.FieldValidationStrict)
+
+	raw, err := os.ReadFile(crdPath)
+	if err != nil {
+		return fmt.Errorf("read the CRD: %w", err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(raw, crd); err != nil {
+		return fmt.Errorf("parse the CRD: %w", err)
+	}
+	if err := api.Create(ctx, crd); err != nil {
+		return fmt.Errorf("install the CRD: %w", err)
+	}
+	if err := api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace}}); err != nil {
+		return fmt.Errorf("create the namespace: %w", err)
+	}
+	return waitForCRD(ctx, crd)
+}
+
+// waitForCRD returns once objects of the CRD can be listed; Established alone comes a moment too early.
+func waitForCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		last = api.List(ctx, &v1alpha1.FleetWorkloadList{})
+		return last == nil, nil
+	})
+	if err == nil {
+		return nil
+	}
+	if getErr := api.Get(ctx, client.ObjectKeyFromObject(crd), crd); getErr == nil {
+		return fmt.Errorf("the CRD is not served: %w; conditions: %+v", last, crd.Status.Conditions)
+	}
+	return fmt.Errorf("the CRD is not served: %w", last)
+}
+
+func TestCRDIsSound(t *testing.T) {
+	crd := readCRD(t)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range crd.Status.Conditions {
+		bad := c.Type == apiextensionsv1.NonStructuralSchema
+		if (c.Status == apiextensionsv1.ConditionTrue) == bad {
+			t.Errorf("condition %s is %s: %s", c.Type, c.Status, c.Message)
+		}
+	}
+}
+
+func TestValidation(t *testing.T) {
+	for _, c := range append(celCases(), schemaCases()...) {
+		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+			fw := minimal()
+			c.mutate(fw)
+			fw.Namespace = testNamespace
+			err := api.Create(t.Context(), fw, client.DryRunAll)
+			switch {
+			case c.rejected == "" && err != nil:
+				t.Errorf("was rejected: %v", err)
+			case c.rejected != "" && !apierrors.IsInvalid(err):
+				t.Errorf("want it rejected as invalid, got %v", err)
+			case c.rejected != "" && !strings.Contains(err.Error(), c.rejected):
+				t.Errorf("the error does not say %q: %v", c.rejected, err)
+			}
+		})
+	}
+}
+
+func TestUnknownFieldIsRejected(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: fromYAML(t, readSamples(t)["apps_v1alpha1_fleetworkload.yaml"])}
+	obj.SetNamespace(testNamespace)
+	if err := unstructured.SetNestedField(obj.Object, "x", "spec", "placement", "cluster"); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Create(t.Context(), obj, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "unknown field") {
+		t.Errorf("want the unknown field refused, got %v", err)
+	}
+}
+
+func TestSamplesAreAccepted(t *testing.T) {
+	for name, raw := range readSamples(t) {
+		t.Run(name, func(t *testing.T) {
+			obj := &unstructured.Unstructured{Object: fromYAML(t, raw)}
+			obj.SetNamespace(testNamespace)
+			template, _, _ := unstructured.NestedMap(obj.Object, "spec", "template")
+			if err := api.Create(t.Context(), obj, client.DryRunAll); err != nil {
+				t.Fatal(err)
+			}
+			kept, _, _ := unstructured.NestedMap(obj.Object, "spec", "template")
+			if diff := cmp.Diff(template, kept); diff != "" {
+				t.Errorf("the template lost fields on the way (-sent +kept):\n%s", diff)
+			}
+		})
+	}
+}
+
+// created makes a FleetWorkload that is removed when the test ends.
+func created(t *testing.T, name string) *v1alpha1.FleetWorkload {
+	t.Helper()
+	fw := minimal()
+	fw.Name, fw.Namespace = name, testNamespace
+	fw.Spec.Replicas = ptr[int32](3)
+	if err := api.Create(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := api.Delete(context.Background(), fw); err != nil {
+			t.Error(err)
+		}
+	})
+	return fw
+}
+
+func TestScale(t *testing.T) {
+	fw := created(t, "scale")
+	fw.Status.Replicas, fw.Status.Selector = ptr[int32](2), "app=web"
+	if err := api.Status().Update(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+
+	scale := &autoscalingv1.Scale{}
+	if err := api.SubResource("scale").Get(t.Context(), fw, scale); err != nil {
+		t.Fatal(err)
+	}
+	if scale.Spec.Replicas != 3 || scale.Status.Replicas != 2 || scale.Status.Selector != "app=web" {
+		t.Errorf("want 3 wanted, 2 there, selector app=web; got %+v %+v", scale.Spec, scale.Status)
+	}
+
+	scale.Spec.Replicas = 7
+	if err := api.SubResource("scale").Update(t.Context(), fw, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(fw), fw); err != nil {
+		t.Fatal(err)
+	}
+	if fw.Spec.Replicas == nil || *fw.Spec.Replicas != 7 {
+		t.Errorf("want spec.replicas 7, got %v", fw.Spec.Replicas)
+	}
+	if fw.Generation != 2 {
+		t.Errorf("want generation 2 after one scale, got %d", fw.Generation)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	fw := created(t, "columns")
+	fw.Status.Backend, fw.Status.Ready, fw.Status.ClustersReady = "karmada", "10/12", "2/3"
+	fw.Status.UpdatedReplicas = ptr[int32](11)
+	fw.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing,
+		LastTransitionTime: metav1.Now(),
+	}}
+	if err := api.Status().Update(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restConfig := rest.CopyConfig(config)
+	restConfig.GroupVersion = &v1alpha1.GroupVersion
+	restConfig.APIPath = "/apis"
+	restConfig.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	restClient, err := rest.RESTClientForConfigAndClient(restConfig, httpClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := restClient.Get().Namespace(testNamespace).Resource("fleetworkloads").Name(fw.Name).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &metav1.Table{}
+	if err := json.Unmarshal(raw, table); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range table.ColumnDefinitions {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff(append([]string{"Name"}, wantColumns...), names); diff != "" {
+		t.Fatalf("columns (-want +got):\n%s", diff)
+	}
+	if len(table.Rows) != 1 {
+		t.Fatalf("want one row, got %d", len(table.Rows))
+	}
+	want := []any{"columns", "karmada", "10/12", float64(11), "2/3", v1alpha1.ReasonProgressing}
+	if diff := cmp.Diff(want, table.Rows[0].Cells[:len(want)]); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+}
+
+// TestStatusIsASubresource guards the meaning of metadata.generation: it counts changes of the spec alone.
+func TestStatusIsASubresource(t *testing.T) {
+	fw := created(t, "status")
+	fw.Status.Backend = "karmada"
+	if err := api.Status().Update(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+	if fw.Generation != 1 {
+		t.Errorf("want generation 1 after a change of status, got %d", fw.Generation)
+	}
+	fw.Status.Backend = "ocm"
+	if err := api.Update(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+	if fw.Status.Backend != "karmada" || fw.Generation != 1 {
+		t.Errorf("an update of the object changed status.backend to %q, generation to %d", fw.Status.Backend, fw.Generation)
+	}
+}

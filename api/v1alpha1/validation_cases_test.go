@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// validationCase is one object that the API server must accept or reject. The CEL rule it is about is named by the
+// rule's message; cases without one are about the rest of the schema.
+type validationCase struct {
+	name string
+	// rule is the start of the message of the CEL rule under test.
+	rule   string
+	mutate func(fw *v1alpha1.FleetWorkload)
+	// rejected is what the error must contain; empty when the object must be accepted. With a rule it is the message.
+	rejected string
+}
+
+const (
+	ruleName        = "metadata.name must be at most 63 characters: backends use it in labels"
+	ruleImageParts  = "set at least one of registry, repository, tag and digest"
+	ruleTagOrDigest = "tag and digest exclude each other"
+	rulePlacement   = "set exactly one of clusters and groups"
+	ruleToleration  = "value must be empty when operator is Exists"
+	ruleSpreadLabel = "label is required when by is Label, and not allowed otherwise"
+	ruleSpreadRange = "minGroups must not be above maxGroups"
+	ruleWeightsType = "weights need type Divided"
+	rulePreference  = "preference needs type Divided"
+	ruleWeightsPref = "weights need preference Weighted"
+	ruleWave        = "set exactly one of clusters and size"
+)
+
+// minimal is the least that the API server accepts.
+func minimal() *v1alpha1.FleetWorkload {
+	return &v1alpha1.FleetWorkload{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: v1alpha1.FleetWorkloadSpec{
+			Backend:   "karmada",
+			Template:  runtime.RawExtension{Raw: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{}}`)},
+			Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
+		},
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func named(name string) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) { fw.Name = name }
+}
+
+func image(o v1alpha1.ImageOverride) func(*v1alpha1.FleetWorkload) {
+	o.Container = "nginx"
+	return override(v1alpha1.Override{Images: []v1alpha1.ImageOverride{o}})
+}
+
+func patch(op v1alpha1.PatchOp, value string) func(*v1alpha1.FleetWorkload) {
+	p := v1alpha1.PatchOperation{Op: op, Path: "/spec/paused"}
+	if value != "" {
+		p.Value = &apiextensionsv1.JSON{Raw: []byte(value)}
+	}
+	return override(v1alpha1.Override{Patches: []v1alpha1.PatchOperation{p}})
+}
+
+func override(o v1alpha1.Override) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Overrides = []v1alpha1.Override{o} }
+}
+
+func placement(p v1alpha1.Placement) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement = p }
+}
+
+func toleration(t v1alpha1.ClusterToleration) func(*v1alpha1.FleetWorkload) {
+	return placement(v1alpha1.Placement{
+		Clusters: &v1alpha1.ClusterSelector{}, Tolerations: []v1alpha1.ClusterToleration{t},
+	})
+}
+
+func spread(s v1alpha1.SpreadConstraint) func(*v1alpha1.FleetWorkload) {
+	return placement(v1alpha1.Placement{
+		Clusters: &v1alpha1.ClusterSelector{}, Spread: []v1alpha1.SpreadConstraint{s},
+	})
+}
+
+func division(d v1alpha1.Division) func(*v1alpha1.FleetWorkload) {
+	return placement(v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}, Division: &d})
+}
+
+func wave(w v1alpha1.MigrationWave) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{w}}
+	}
+}
+
+func group() []v1alpha1.ClusterGroup {
+	return []v1alpha1.ClusterGroup{{Name: "first", Clusters: &v1alpha1.ClusterSelector{}}}
+}
+
+func weights(n int32) []v1alpha1.ClusterWeight {
+	return []v1alpha1.ClusterWeight{{Clusters: &v1alpha1.ClusterSelector{}, Weight: &n}}
+}
+
+func celCases() []validationCase {
+	all := &v1alpha1.ClusterSelector{}
+	return []validationCase{
+		{"name of 63 characters", ruleName, named(strings.Repeat("a", 63)), ""},
+		{"name of 64 characters", ruleName, named(strings.Repeat("a", 64)), ruleName},
+
+		{"image with a registry", ruleImageParts, image(v1alpha1.ImageOverride{Registry: "example.com:5000"}), ""},
+		{"image with a repository", ruleImageParts, image(v1alpha1.ImageOverride{Repository: "library/nginx"}), ""},
+		{"image without any part", ruleImageParts, image(v1alpha1.ImageOverride{}), ruleImageParts},
+		{"image with a tag", ruleTagOrDigest, image(v1alpha1.ImageOverride{Tag: "1.27"}), ""},
+		{"image with a digest", ruleTagOrDigest, image(v1alpha1.ImageOverride{Digest: "sha256:0"}), ""},
+		{"image with tag and digest", ruleTagOrDigest, image(v1alpha1.ImageOverride{Tag: "1.27", Digest: "sha256:0"}), ruleTagOrDigest},
+
+		{"placement with clusters", rulePlacement, placement(v1alpha1.Placement{Clusters: all}), ""},
+		{"placement with groups", rulePlacement, placement(v1alpha1.Placement{Groups: group()}), ""},
+		{"placement with both", rulePlacement, placement(v1alpha1.Placement{Clusters: all, Groups: group()}), rulePlacement},
+		{"placement with neither", rulePlacement, placement(v1alpha1.Placement{NumberOfClusters: ptr[int32](1)}), rulePlacement},
+
+		{"toleration by value", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Operator: "Equal", Value: "v"}), ""},
+		{"toleration of a key", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Operator: "Exists"}), ""},
+		{"toleration without operator", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Value: "v"}), ""},
+		{"toleration of a key with a value", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Operator: "Exists", Value: "v"}), ruleToleration},
+
+		{"spread by label", ruleSpreadLabel, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByLabel, Label: "tier"}), ""},
+		{"spread by region", ruleSpreadLabel, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByRegion}), ""},
+		{"spread by no label", ruleSpreadLabel, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByLabel}), ruleSpreadLabel},
+		{"spread by region and label", ruleSpreadLabel, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByRegion, Label: "tier"}), ruleSpreadLabel},
+		{"spread over a range", ruleSpreadRange, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByZone, MinGroups: ptr[int32](2), MaxGroups: ptr[int32](2)}), ""},
+		{"spread over at most", ruleSpreadRange, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByZone, MaxGroups: ptr[int32](1)}), ""},
+		{"spread over an empty range", ruleSpreadRange, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByZone, MinGroups: ptr[int32](3), MaxGroups: ptr[int32](2)}), ruleSpreadRange},
+
+		{"divided by weights", ruleWeightsType, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: weights(2)}), ""},
+		{"duplicated with weights", ruleWeightsType, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDuplicated, Weights: weights(2)}), ruleWeightsType},
+		{"weights without type", ruleWeightsType, division(v1alpha1.Division{Weights: weights(2)}), ruleWeightsType},
+		{"divided by capacity", rulePreference, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceAvailableCapacity}), ""},
+		{"duplicated by capacity", rulePreference, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDuplicated, Preference: v1alpha1.DivisionPreferenceAvailableCapacity}), rulePreference},
+		{"preference without type", rulePreference, division(v1alpha1.Division{Preference: v1alpha1.DivisionPreferenceWeighted}), rulePreference},
+		{"weighted by weights", ruleWeightsPref, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceWeighted, Weights: weights(1)}), ""},
+		{"aggregated by weights", ruleWeightsPref, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceAggregated, Weights: weights(1)}), ruleWeightsPref},
+
+		{"wave of clusters", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all}), ""},
+		{"wave of a size", ruleWave, wave(v1alpha1.MigrationWave{Size: "10%"}), ""},
+		{"wave of both", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all, Size: "1"}), ruleWave},
+		{"wave of neither", ruleWave, wave(v1alpha1.MigrationWave{Approval: v1alpha1.ApprovalPolicyManual}), ruleWave},
+	}
+}
+
+func schemaCases() []validationCase {
+	spec := func(f func(*v1alpha1.FleetWorkloadSpec)) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) { f(&fw.Spec) }
+	}
+	return []validationCase{
+		{"minimal", "", named("web"), ""},
+		{"no replicas", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Replicas = ptr[int32](0) }), ""},
+		{"negative replicas", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Replicas = ptr[int32](-1) }), "spec.replicas"},
+		{"no backend", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "" }), "spec.backend"},
+		{"backend with capitals", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "Karmada" }), "spec.backend"},
+		{"no template", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Template = runtime.RawExtension{} }), "spec.template"},
+		{"no placement", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Placement = v1alpha1.Placement{} }), "spec.placement"},
+		{"unknown conflict policy", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.ConflictPolicy = "Ask" }), "spec.conflictPolicy"},
+		{"weight of zero", "", division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: weights(0)}), "weight"},
+		{"partition in percent", "", override(v1alpha1.Override{Partition: "50%"}), ""},
+		{"patch adds a value", "", patch(v1alpha1.PatchOpAdd, `{"a":[1]}`), ""},
+		{"patch replaces with false", "", patch(v1alpha1.PatchOpReplace, `false`), ""},
+		{"patch removes", "", patch(v1alpha1.PatchOpRemove, ""), ""},
+		{"patch moves", "", patch("move", `1`), "op"},
+		{"partition in words", "", override(v1alpha1.Override{Partition: "half"}), "partition"},
+		{"wave of nothing", "", wave(v1alpha1.MigrationWave{Size: "0"}), "size"},
+		{"wave of more than all", "", wave(v1alpha1.MigrationWave{Size: "101%"}), "size"},
+		{"cluster named twice", "", placement(v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1", "m1"}}}), "names"},
+		{"empty options", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.BackendOptions = &v1alpha1.BackendOptions{} }), "backendOptions"},
+	}
+}
