@@ -33,10 +33,13 @@ const (
 	kwokModule    = "sigs.k8s.io/kwok"
 )
 
-// kubernetesVersion must be linked in: clients cannot parse the version of a bare build.
-const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.35.4" +
-	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=35" +
-	" -X k8s.io/client-go/pkg/version.gitVersion=v1.35.4"
+const (
+	kubernetesVersion = "v1.35.4"
+	// versionFlags must be linked in: clients cannot parse the version of a bare build.
+	versionFlags = "-X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
+		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=35" +
+		" -X k8s.io/client-go/pkg/version.gitVersion=" + kubernetesVersion
+)
 
 // binary is one program of the fleet: family names the module file under components/ that pins it.
 type binary struct {
@@ -55,10 +58,10 @@ var kruiseHost = &patch{module: kruiseModule, from: `Host:    "0.0.0.0",`, to: `
 // binaries in build order: the API server first, all others wait for it.
 var binaries = []binary{
 	{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", "", nil},
-	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", kubernetesVersion, nil},
-	{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", kubernetesVersion, nil},
-	{"kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", kubernetesVersion, nil},
-	{"kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", kubernetesVersion, nil},
+	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", versionFlags, nil},
+	{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", versionFlags, nil},
+	{"kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", versionFlags, nil},
+	{"kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", versionFlags, nil},
 	{"kwok", "kwok", kwokModule + "/cmd/kwok", "", nil},
 	{"kruise-manager", "kruise", kruiseModule, "", kruiseHost},
 	{"karmada-aggregated-apiserver", "karmada", karmadaModule + "/cmd/aggregated-apiserver", "", nil},
@@ -103,7 +106,7 @@ func sourceDir(ctx context.Context) (string, error) {
 			return dir, nil
 		}
 	}
-	dir, err := goTool(ctx, "", "list", "-f", "{{.Dir}}", packagePath)
+	dir, err := goTool(ctx, "", nil, "list", "-f", "{{.Dir}}", packagePath)
 	if err != nil {
 		return "", fmt.Errorf("find the sources of %s: %w", packagePath, err)
 	}
@@ -111,10 +114,10 @@ func sourceDir(ctx context.Context) (string, error) {
 }
 
 // goTool runs the go command in dir and returns what it prints. Checksum verification is never touched.
-func goTool(ctx context.Context, dir string, args ...string) (string, error) {
+func goTool(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off"), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -132,10 +135,10 @@ func (b *builder) moduleDir(ctx context.Context, family, module string) (string,
 		return dir, nil
 	}
 	at := b.familyDir(family)
-	dir, err := goTool(ctx, at, "list", "-m", "-f", "{{.Dir}}", module)
+	dir, err := goTool(ctx, at, nil, "list", "-m", "-f", "{{.Dir}}", module)
 	if err == nil && dir == "" {
-		if _, err = goTool(ctx, at, "mod", "download", module); err == nil {
-			dir, err = goTool(ctx, at, "list", "-m", "-f", "{{.Dir}}", module)
+		if _, err = goTool(ctx, at, nil, "mod", "download", module); err == nil {
+			dir, err = goTool(ctx, at, nil, "list", "-m", "-f", "{{.Dir}}", module)
 		}
 	}
 	if err != nil {
@@ -156,7 +159,7 @@ func (b *builder) cacheDir(ctx context.Context, family string) (string, error) {
 	if dir, ok := b.dirs[family]; ok {
 		return dir, nil
 	}
-	version, err := goTool(ctx, b.familyDir(family), "env", "GOVERSION", "GOOS", "GOARCH")
+	version, err := goTool(ctx, b.familyDir(family), nil, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return "", err
 	}
@@ -227,7 +230,7 @@ func (b *builder) buildOne(ctx context.Context, bin binary, path string) error {
 			return err
 		}
 	}
-	if _, err := goTool(ctx, b.familyDir(bin.family), args...); err != nil {
+	if _, err := goTool(ctx, b.familyDir(bin.family), []string{"CGO_ENABLED=0"}, args...); err != nil {
 		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {
@@ -267,13 +270,10 @@ func (b *builder) patched(ctx context.Context, bin binary, out string) ([]string
 	return append([]string{args[0], "-overlay", changed + ".json"}, args[1:]...), nil
 }
 
-// buildSelf builds the lab command for the processes of our own (the heartbeat): the caller may be a test binary.
+// buildSelf builds the lab command for the processes of our own (the heartbeat): the caller may be a test binary, and
+// that of "go run" is gone soon. With the flags of "go run" nearly everything is in Go's cache already.
 func (b *builder) buildSelf(ctx context.Context, path string) error {
-	if exists(path) {
-		return nil
-	}
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-o", path + ".new", "./cmd/lab"}
-	if _, err := goTool(ctx, b.source, args...); err != nil {
+	if _, err := goTool(ctx, b.source, nil, "build", "-buildvcs=false", "-o", path+".new", "./cmd/lab"); err != nil {
 		return fmt.Errorf("build the lab command: %w", err)
 	}
 	return os.Rename(path+".new", path)

@@ -143,7 +143,7 @@ func (f *Fleet) lock(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	f.begin = time.Now()
-	if f.state, err = loadState(f.dir); err != nil {
+	if err := f.state.reload(); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (f *Fleet) RESTConfig(name string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Members are the member clusters in the order in which they were added.
+// Members are the member clusters in the order in which they were added, as last known to this Fleet.
 func (f *Fleet) Members() []Member {
 	f.state.mu.Lock()
 	defer f.state.mu.Unlock()
@@ -337,9 +337,9 @@ type Component struct {
 	Alive bool
 	// Paused says that the process belongs to a paused member.
 	Paused bool
-	// RSS is the resident memory in bytes.
-	RSS int64
-	Log string
+	// RSS is the resident memory in bytes; PSS counts what processes share, as their program, in parts.
+	RSS, PSS int64
+	Log      string
 }
 
 // Status lists the fleet's processes by name.
@@ -353,7 +353,7 @@ func (f *Fleet) Status() ([]Component, error) {
 		p := s.Processes[name]
 		c := Component{Name: name, PID: p.PID, Alive: p.alive(), Log: p.Log}
 		if c.Alive {
-			c.RSS = p.rss()
+			c.RSS, c.PSS = p.memory()
 		}
 		for _, m := range s.Members {
 			c.Paused = c.Paused || m.Paused && strings.HasPrefix(name, m.Name+"-")

@@ -35,10 +35,8 @@ func Heartbeat(ctx context.Context, dir string, out io.Writer) error {
 	defer ticker.Stop()
 	for {
 		// Read each time: members come and go while we run.
-		if s, err := loadState(f.dir); err != nil {
+		if err := f.state.reload(); err != nil {
 			f.printf("%v", err)
-		} else {
-			f.state = s
 		}
 		for _, m := range f.Members() {
 			if err := f.beat(ctx, m); err != nil {
@@ -109,9 +107,10 @@ func (f *Fleet) managedClusterStatus(ctx context.Context, m Member, cluster *uns
 		condition["lastTransitionTime"] = time.Now().UTC().Format(time.RFC3339)
 		conditions = append(conditions, condition)
 	}
-	capacity := object{"cpu": "192", "memory": "768Gi"}
+	nodes := len(m.nodeZones())
+	capacity := object{"cpu": fmt.Sprint(nodes * nodeCPU), "memory": fmt.Sprintf("%dGi", nodes*nodeMemoryGi)}
 	return object{
-		"conditions": conditions, "capacity": capacity, "allocatable": capacity, "version": object{"kubernetes": "v1.35.4"},
+		"conditions": conditions, "capacity": capacity, "allocatable": capacity, "version": object{"kubernetes": kubernetesVersion},
 		"clusterClaims": []any{
 			object{"name": "id.k8s.io", "value": id},
 			object{"name": "platform.open-cluster-management.io", "value": m.Provider},

@@ -81,11 +81,17 @@ func (f *Fleet) prepareHub(ctx context.Context) error {
 // heartbeatUnit is the one process of our own: it does for the ManagedClusters what the registration agent of each
 // member would do.
 func (f *Fleet) heartbeatUnit() unit {
+	const heartbeat = "ocm-heartbeat"
 	self := f.path("bin", "lab")
 	return unit{
-		name:    "ocm-heartbeat",
-		needs:   []string{"ocm-registration"},
-		prepare: func(ctx context.Context) error { return f.builder.buildSelf(ctx, self) },
+		name:  heartbeat,
+		needs: []string{"ocm-registration"},
+		prepare: func(ctx context.Context) error {
+			if f.state.process(heartbeat).alive() {
+				return nil
+			}
+			return f.builder.buildSelf(ctx, self)
+		},
 		command: func() (command, error) {
 			return command{path: self, args: []string{"heartbeat", fmt.Sprintf("--dir=%s", f.dir)}}, nil
 		},

@@ -26,6 +26,9 @@ const (
 	regionLabel   = "topology.kubernetes.io/region"
 	zoneLabel     = "topology.kubernetes.io/zone"
 	providerLabel = "fleetworkload.io/provider"
+
+	nodeCPU      = 64
+	nodeMemoryGi = 256
 )
 
 // Member is one member cluster. Provider, Region, Zone and Labels are the same on Karmada and OCM.
@@ -40,9 +43,6 @@ type Member struct {
 	Labels      map[string]string `json:"labels"`
 	// Paused says that PauseMember stopped its API server.
 	Paused bool `json:"paused,omitempty"`
-
-	// Tokens of the members' users by name of the user.
-	Tokens map[string]string `json:"tokens,omitempty"`
 }
 
 // profiles are what members look like, in turn.
@@ -182,10 +182,13 @@ func (f *Fleet) memberTokens(m Member) (map[string]string, error) {
 		{karmadaClusterNamespace, "karmada-impersonator"},
 		{agentNamespace, workAgent},
 	}
-	tokens, lines := maps.Clone(m.Tokens), []string{}
+	f.state.mu.Lock()
+	tokens := maps.Clone(f.state.Tokens[m.Name])
+	f.state.mu.Unlock()
 	if tokens == nil {
 		tokens = map[string]string{}
 	}
+	var lines strings.Builder
 	for _, user := range users {
 		t, err := serviceAccountToken(user.namespace, user.name)
 		if err != nil {
@@ -195,18 +198,12 @@ func (f *Fleet) memberTokens(m Member) (map[string]string, error) {
 			t.token = known
 		}
 		tokens[user.name] = t.token
-		lines = append(lines, fmt.Sprintf("%s,%s,%s,%q", t.token, t.user, user.name, strings.Join(t.groups, ",")))
+		fmt.Fprintf(&lines, "%s,%s,%s,%q\n", t.token, t.user, user.name, strings.Join(t.groups, ","))
 	}
-	if err := writeFile(f.path("members", m.Name, "tokens.csv"), []byte(strings.Join(lines, "\n")+"\n")); err != nil {
+	if err := f.state.update(func() { f.state.Tokens[m.Name] = tokens }); err != nil {
 		return nil, err
 	}
-	return tokens, f.state.update(func() {
-		for i := range f.state.Members {
-			if f.state.Members[i].Name == m.Name {
-				f.state.Members[i].Tokens = tokens
-			}
-		}
-	})
+	return tokens, writeFile(f.path("members", m.Name, "tokens.csv"), []byte(lines.String()))
 }
 
 // prepareMember installs what a cluster administrator would: OpenKruise's manifests, the klusterlet's, nodes.
@@ -381,7 +378,9 @@ func karmadaAccess(m Member) []object {
 
 // node is a node that KWOK will make ready.
 func node(name, region, zone string) object {
-	capacity := object{"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "500"}
+	capacity := object{
+		"cpu": fmt.Sprint(nodeCPU), "memory": fmt.Sprintf("%dGi", nodeMemoryGi), "ephemeral-storage": "1Ti", "pods": "500",
+	}
 	return object{
 		"apiVersion": "v1", "kind": "Node",
 		"metadata": object{"name": name, "labels": object{

@@ -74,21 +74,29 @@ func (p *process) kill() error {
 	return nil
 }
 
-// rss returns the resident memory in bytes, or 0.
-func (p *process) rss() int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID))
+// memory returns the resident and the proportional memory in bytes, or 0.
+func (p *process) memory() (rss, pss int64) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		kib, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			continue
+		}
+		switch fields[0] {
+		case "Rss:":
+			rss = kib << 10
+		case "Pss:":
+			pss = kib << 10
+		}
 	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
+	return rss, pss
 }
 
 // processStat reads when a process started (in ticks since boot) and its state letter.

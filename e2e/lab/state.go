@@ -30,22 +30,33 @@ type state struct {
 	Ports          map[string]int      `json:"ports"`
 	Processes      map[string]*process `json:"processes"`
 	Members        []Member            `json:"members"`
+	// Tokens of the members' users: member -> service account -> token.
+	Tokens map[string]map[string]string `json:"tokens"`
 }
 
 // loadState reads the state kept in dir. A folder without one gives an empty state.
 func loadState(dir string) (*state, error) {
-	s := &state{path: filepath.Join(dir, stateFile), Ports: map[string]int{}, Processes: map[string]*process{}}
+	s := &state{path: filepath.Join(dir, stateFile)}
+	return s, s.reload()
+}
+
+// reload reads the state again: another process may have changed it.
+func (s *state) reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.DifferentNames, s.Members = false, nil
+	s.Ports, s.Processes, s.Tokens = map[string]int{}, map[string]*process{}, map[string]map[string]string{}
 	data, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the fleet's state: %w", err)
+		return fmt.Errorf("read the fleet's state: %w", err)
 	}
 	if err := json.Unmarshal(data, s); err != nil {
-		return nil, fmt.Errorf("read the fleet's state %s: %w", s.path, err)
+		return fmt.Errorf("read the fleet's state %s: %w", s.path, err)
 	}
-	return s, nil
+	return nil
 }
 
 // update changes the state and writes it. The file is replaced by rename: a reader never sees half of it.
@@ -137,27 +148,37 @@ func freePort(taken map[int]bool) (int, error) {
 // lockDir makes the caller the only one to change the fleet in dir (or to build into the cache folder dir). The lock is
 // on the folder itself, so that it leaves no file behind, and the kernel drops it with the process.
 func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		f, err := os.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		// The folder may have been deleted by whom we waited for: then the lock is on nothing.
+		if err == nil && isCurrent(f, dir) {
 			return func() { _ = f.Close() }, nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = f.Close()
+		_ = f.Close()
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", dir, err)
 		}
 		select {
 		case <-ctx.Done():
-			_ = f.Close()
 			return nil, fmt.Errorf("wait for the lock on %s: %w", dir, context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// isCurrent tells whether the open folder is still the one at path.
+func isCurrent(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, now)
 }
