@@ -1,0 +1,234 @@
+package aggregate
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+)
+
+var now = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func healthy(name string, replicas int32) Report {
+	return Report{
+		Name: name, Target: true, Desired: &replicas,
+		Cluster:  &backends.Cluster{Name: name, Ready: metav1.ConditionTrue},
+		Observed: &backends.ClusterObservation{Cluster: name, Revision: "r1", Applied: metav1.ConditionTrue, Current: true, Status: map[string]any{}},
+		State:    &interpreter.State{Replicas: replicas, Ready: replicas, Updated: replicas, Available: replicas, Health: v1alpha1.HealthHealthy},
+	}
+}
+
+func facts(reports ...Report) Facts {
+	return Facts{Generation: 3, Now: now, Revision: "r1", Reported: true, Settled: true, Reports: reports}
+}
+
+func ready(status v1alpha1.FleetWorkloadStatus) (metav1.ConditionStatus, string) {
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	return c.Status, c.Reason
+}
+
+func TestOneVerdict(t *testing.T) {
+	change := func(r Report, f func(*Report)) Report {
+		o := *r.Observed
+		r.Observed = &o
+		f(&r)
+		return r
+	}
+	unreachable := &backends.Cluster{Name: "m2", Ready: metav1.ConditionUnknown, Message: "lease ran out"}
+	tests := map[string]struct {
+		facts   Facts
+		status  metav1.ConditionStatus
+		reason  string
+		stalled bool
+	}{
+		"everything healthy": {facts(healthy("m1", 2), healthy("m2", 1)), metav1.ConditionTrue, v1alpha1.ReasonReady, false},
+		"nothing sent to one cluster": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Observed, r.State = nil, nil })),
+			metav1.ConditionFalse, v1alpha1.ReasonApplying, false,
+		},
+		"one report for an older revision": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Observed.Revision = "r0" })),
+			metav1.ConditionFalse, v1alpha1.ReasonApplying, false,
+		},
+		"one report that is not current": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Observed.Current = false })),
+			metav1.ConditionFalse, v1alpha1.ReasonProgressing, false,
+		},
+		"one cluster not reachable, though its last report was healthy": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Cluster = unreachable })),
+			metav1.ConditionFalse, v1alpha1.ReasonStale, false,
+		},
+		"one cluster unknown to the backend": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Cluster = nil })),
+			metav1.ConditionFalse, v1alpha1.ReasonStale, false,
+		},
+		"a cluster refuses the manifest": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Observed.Applied, r.Observed.Message = metav1.ConditionFalse, "no matches for kind" })),
+			metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, false,
+		},
+		"a foreign object in the way": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Observed.Applied, r.Observed.Conflict = metav1.ConditionFalse, true })),
+			metav1.ConditionFalse, v1alpha1.ReasonMemberConflict, true,
+		},
+		"a cluster being left": {
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Target = false })),
+			metav1.ConditionFalse, v1alpha1.ReasonApplying, false,
+		},
+		"no cluster at all is not ready": {facts(), metav1.ConditionFalse, v1alpha1.ReasonApplying, false},
+		"a write still waits": {
+			func() Facts { f := facts(healthy("m1", 2)); f.Waiting = "for the gate"; return f }(),
+			metav1.ConditionFalse, v1alpha1.ReasonApplying, false,
+		},
+		"a problem for a person": {
+			func() Facts {
+				f := facts(healthy("m1", 2))
+				f.Problem = &Problem{Reason: v1alpha1.ReasonInvalidTemplate, Message: "x", Stalled: true}
+				return f
+			}(), metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, true,
+		},
+		"the backend cannot be read": {
+			Facts{Generation: 3, Now: now, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "x"}},
+			metav1.ConditionUnknown, v1alpha1.ReasonBackendUnavailable, false,
+		},
+		"suspended with a change waiting": {
+			func() Facts {
+				f := facts(change(healthy("m1", 2), func(r *Report) { r.Observed.Revision = "r0" }))
+				f.Suspended = true
+				return f
+			}(), metav1.ConditionFalse, v1alpha1.ReasonSuspended, false,
+		},
+		"suspended with nothing waiting": {
+			func() Facts { f := facts(healthy("m1", 2)); f.Suspended = true; return f }(), metav1.ConditionTrue, v1alpha1.ReasonReady, false,
+		},
+		"deleting": {
+			func() Facts { f := facts(healthy("m1", 2)); f.Deleting = true; return f }(), metav1.ConditionFalse, v1alpha1.ReasonDeleting, false,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			status := Fleet(v1alpha1.FleetWorkloadStatus{}, test.facts)
+			gotStatus, gotReason := ready(status)
+			if gotStatus != test.status || gotReason != test.reason {
+				t.Errorf("Ready is %s %s, want %s %s", gotStatus, gotReason, test.status, test.reason)
+			}
+			if got := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled); got != test.stalled {
+				t.Errorf("Stalled is %t, want %t", got, test.stalled)
+			}
+			if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReconciling) && (test.stalled || gotStatus == metav1.ConditionTrue) {
+				t.Error("Reconciling is True beside Ready or Stalled")
+			}
+			for _, c := range status.Conditions {
+				if c.ObservedGeneration != 3 || c.Reason == "" || c.LastTransitionTime.IsZero() {
+					t.Errorf("condition %+v is incomplete", c)
+				}
+			}
+		})
+	}
+}
+
+// random draws a fleet in any state.
+func random(r *rand.Rand, clusters int) Facts {
+	f := facts()
+	health := []v1alpha1.Health{v1alpha1.HealthHealthy, v1alpha1.HealthProgressing, v1alpha1.HealthDegraded, v1alpha1.HealthSuspended}
+	states := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
+	for i := range clusters {
+		report := healthy(fmt.Sprintf("m%03d", i), r.Int31n(5))
+		report.Target = r.Intn(5) > 0
+		report.Cluster.Ready = states[r.Intn(4)]
+		report.Observed.Applied = states[r.Intn(4)]
+		report.Observed.Current = r.Intn(4) > 0
+		report.State.Health = health[r.Intn(4)]
+		if r.Intn(6) == 0 {
+			report.Observed, report.State = nil, nil
+		}
+		f.Reports = append(f.Reports, report)
+	}
+	return f
+}
+
+func TestProperties(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	for range 500 {
+		f := random(r, r.Intn(8))
+		status := Fleet(v1alpha1.FleetWorkloadStatus{}, f)
+
+		shuffled := f
+		shuffled.Reports = append([]Report(nil), f.Reports...)
+		r.Shuffle(len(shuffled.Reports), func(i, j int) {
+			shuffled.Reports[i], shuffled.Reports[j] = shuffled.Reports[j], shuffled.Reports[i]
+		})
+		if diff := cmp.Diff(status, Fleet(v1alpha1.FleetWorkloadStatus{}, shuffled)); diff != "" {
+			t.Fatalf("the order of clusters matters: %s", diff)
+		}
+		later := f
+		later.Now = metav1.NewTime(now.Add(time.Hour))
+		if diff := cmp.Diff(status, Fleet(status, later)); diff != "" {
+			t.Fatalf("a second run changes something: %s", diff)
+		}
+		before, _ := ready(status)
+		worse := f
+		failing := healthy("zzz", 1)
+		failing.State.Health = v1alpha1.HealthDegraded
+		worse.Reports = append(append([]Report(nil), f.Reports...), failing)
+		if after, _ := ready(Fleet(v1alpha1.FleetWorkloadStatus{}, worse)); after == metav1.ConditionTrue || (before != metav1.ConditionTrue && after == metav1.ConditionTrue) {
+			t.Fatal("a failing cluster left the fleet ready")
+		}
+		for _, row := range status.Clusters {
+			if row.Health == v1alpha1.HealthHealthy && (row.Stale == metav1.ConditionTrue || row.Replicas == nil || row.Applied != metav1.ConditionTrue) {
+				t.Fatalf("healthy without evidence: %+v", row)
+			}
+		}
+	}
+}
+
+func TestThousandClustersStayBounded(t *testing.T) {
+	f := facts()
+	for i := range 1000 {
+		f.Reports = append(f.Reports, healthy(fmt.Sprintf("m%04d", i), 2))
+	}
+	bad := healthy("m0999", 2)
+	bad.State.Health, bad.State.Message = v1alpha1.HealthDegraded, strings.Repeat("x", 5000)
+	f.Reports[999] = bad
+	status := Fleet(v1alpha1.FleetWorkloadStatus{}, f)
+	if len(status.Clusters) != MaxRows || *status.Truncated != 1000-MaxRows {
+		t.Errorf("%d rows and %d cut", len(status.Clusters), *status.Truncated)
+	}
+	if status.Clusters[0].Name != "m0999" || len(status.Clusters[0].Message) > 1024 {
+		t.Errorf("the first row is %s with a message of %d", status.Clusters[0].Name, len(status.Clusters[0].Message))
+	}
+	if *status.Replicas != 2000 || *status.ClusterSummary.Healthy != 999 || status.ClustersReady != "999/1000" {
+		t.Errorf("counts are not complete: %d %d %s", *status.Replicas, *status.ClusterSummary.Healthy, status.ClustersReady)
+	}
+}
+
+func TestALostBackendKeepsWhatWasKnown(t *testing.T) {
+	known := Fleet(v1alpha1.FleetWorkloadStatus{}, facts(healthy("m1", 2), healthy("m2", 1)))
+	lost := Fleet(known, Facts{Generation: 3, Now: now, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "refused"}})
+	if len(lost.Clusters) != 2 || *lost.Clusters[0].Ready != 2 || lost.Clusters[0].Stale != metav1.ConditionTrue {
+		t.Errorf("rows are %+v", lost.Clusters)
+	}
+	if *lost.ReadyReplicas != 3 || *lost.ClusterSummary.Stale != 2 || lost.Revision != "r1" {
+		t.Errorf("status is %+v", lost)
+	}
+	if known.Clusters[0].Stale == metav1.ConditionTrue {
+		t.Error("the status before was changed")
+	}
+}
+
+func TestNothingReportedIsNotZero(t *testing.T) {
+	r := healthy("m1", 2)
+	r.Observed, r.State = nil, nil
+	status := Fleet(v1alpha1.FleetWorkloadStatus{}, facts(r))
+	if status.ReadyReplicas != nil || status.Ready != "?/2" {
+		t.Errorf("ready replicas are %v, shown as %s", status.ReadyReplicas, status.Ready)
+	}
+}

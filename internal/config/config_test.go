@@ -1,0 +1,43 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+const head = "apiVersion: config.fleetworkload.io/v1alpha1\nkind: OperatorConfiguration\n"
+
+func TestParse(t *testing.T) {
+	tests := map[string]struct{ text, fails string }{
+		"two backends": {head + `
+backends:
+- {name: karmada, type: Karmada, connection: {secretRef: {name: karmada}}}
+- {name: ocm, type: OCM, connection: {inCluster: {}}, ocm: {clusterSets: [global], attributes: {region: {label: region}}}}
+guards: {maxRemovalPercent: 0}`, ""},
+		"no backends yet":           {head, ""},
+		"a field nobody knows":      {head + "backend: []", `unknown field "backend"`},
+		"another kind":              {"apiVersion: v1\nkind: ConfigMap", "apiVersion and kind must be"},
+		"a name that is no label":   {head + "backends: [{name: A, type: OCM, connection: {inCluster: {}}}]", `backends[0].name: "A" is not a DNS label`},
+		"the same name twice":       {head + "backends: [{name: a, type: OCM, connection: {inCluster: {}}}, {name: a, type: OCM, connection: {inCluster: {}}}]", `backends[1].name: "a" is there twice`},
+		"a type nobody knows":       {head + "backends: [{name: a, type: KubeFed, connection: {inCluster: {}}}]", `backends[0].type: "KubeFed"`},
+		"no connection":             {head + "backends: [{name: a, type: OCM, connection: {}}]", "backends[0].connection: set exactly one"},
+		"two connections":           {head + "backends: [{name: a, type: OCM, connection: {inCluster: {}, kubeconfigFile: x}}]", "backends[0].connection: set exactly one"},
+		"a Secret without a name":   {head + "backends: [{name: a, type: OCM, connection: {secretRef: {}}}]", "backends[0].connection.secretRef.name: required"},
+		"OCM options for Karmada":   {head + "backends: [{name: a, type: Karmada, connection: {inCluster: {}}, ocm: {}}]", "backends[0].ocm: only for type OCM"},
+		"an attribute nobody knows": {head + "backends: [{name: a, type: OCM, connection: {inCluster: {}}, ocm: {attributes: {rack: {}}}}]", `"rack" is none of`},
+		"a guard out of range":      {head + "guards: {maxRemovalPercent: 101}", "guards.maxRemovalPercent: 101"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, err := Parse([]byte(test.text))
+			switch {
+			case test.fails == "" && err != nil:
+				t.Error(err)
+			case test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)):
+				t.Errorf("got %v, want %s", err, test.fails)
+			case name == "two backends" && (len(c.Backends) != 2 || c.Guards.RemovalPercent() != 0):
+				t.Errorf("got %+v", c)
+			}
+		})
+	}
+}

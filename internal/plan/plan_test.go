@@ -1,0 +1,231 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchLabels":{"app":"web"}},` +
+	`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1"}]}}}}`
+
+func ptr[T any](v T) *T { return &v }
+
+func workload(template string, change func(*v1alpha1.FleetWorkload)) *v1alpha1.FleetWorkload {
+	fw := &v1alpha1.FleetWorkload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"},
+		Spec: v1alpha1.FleetWorkloadSpec{
+			Backend: "b", Template: runtime.RawExtension{Raw: []byte(template)},
+			Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
+		},
+	}
+	if change != nil {
+		change(fw)
+	}
+	return fw
+}
+
+var fleet = backends.Fleet{Clusters: []backends.Cluster{
+	{Name: "m1", Labels: map[string]string{"tier": "a"}}, {Name: "m2", Labels: map[string]string{"tier": "b"}},
+	{Name: "m3", Labels: map[string]string{"tier": "b"}},
+}}
+
+func divided(total int32, weights ...v1alpha1.ClusterWeight) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Replicas = &total
+		fw.Spec.Placement.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: weights}
+	}
+}
+
+func weight(n int32, names ...string) v1alpha1.ClusterWeight {
+	return v1alpha1.ClusterWeight{Clusters: &v1alpha1.ClusterSelector{Names: names}, Weight: &n}
+}
+
+func TestTargetsDivide(t *testing.T) {
+	tests := map[string]struct {
+		change func(*v1alpha1.FleetWorkload)
+		want   map[string]int32
+	}{
+		"two to one to one":                  {divided(8, weight(2, "m1"), weight(1)), map[string]int32{"m1": 4, "m2": 2, "m3": 2}},
+		"duplicated by default":              {func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(2)) }, map[string]int32{"m1": 2, "m2": 2, "m3": 2}},
+		"one when nobody says how many":      {nil, map[string]int32{"m1": 1, "m2": 1, "m3": 1}},
+		"clusters that get nothing are left": {divided(2, weight(1, "m1"), weight(1, "m2")), map[string]int32{"m1": 1, "m2": 1}},
+		"a total of zero keeps every object": {divided(0), map[string]int32{"m1": 0, "m2": 0, "m3": 0}},
+		"duplicated zero keeps every object": {func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(0)) }, map[string]int32{"m1": 0, "m2": 0, "m3": 0}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, err := New(workload(deployment, test.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			targets, err := p.Targets(fleet, []string{"m3", "m1", "m2"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]int32{}
+			for _, target := range targets {
+				got[target.Cluster] = *target.Replicas
+				n, _, _ := unstructuredInt(target.Manifest.Object, "spec", "replicas")
+				if int32(n) != *target.Replicas {
+					t.Errorf("manifest of %s has %d replicas, not %d", target.Cluster, n, *target.Replicas)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func unstructuredInt(obj map[string]any, path ...string) (int64, bool, error) {
+	for _, key := range path[:len(path)-1] {
+		obj, _ = obj[key].(map[string]any)
+	}
+	n, ok := obj[path[len(path)-1]].(int64)
+	return n, ok, nil
+}
+
+func TestRevisionIgnoresReplicasAndNothingElse(t *testing.T) {
+	of := func(template string, change func(*v1alpha1.FleetWorkload)) string {
+		t.Helper()
+		p, err := New(workload(template, change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Revision
+	}
+	base := of(deployment, nil)
+	if got := of(deployment, divided(40)); got != base {
+		t.Error("replicas and division changed the revision")
+	}
+	if got := of(strings.Replace(deployment, `"spec":{`, `"spec":{"replicas":9,`, 1), nil); got != base {
+		t.Error("replicas of the template changed the revision")
+	}
+	if got := of(strings.Replace(deployment, `"kind"`, ` "status":{"replicas":3}, "kind"`, 1), nil); got != base {
+		t.Error("a pasted status changed the revision")
+	}
+	if got := of(strings.Replace(deployment, "nginx:1", "nginx:2", 1), nil); got == base {
+		t.Error("another image left the revision")
+	}
+	if got := of(deployment, func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Overrides = []v1alpha1.Override{{Labels: &v1alpha1.MetadataOverride{Set: map[string]string{"a": "b"}}}}
+	}); got == base {
+		t.Error("an override left the revision")
+	}
+}
+
+func TestTemplateIsMarkedAndStripped(t *testing.T) {
+	pasted := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"other","uid":"x","resourceVersion":"7",` +
+		`"ownerReferences":[{"kind":"X"}],"finalizers":["f"],"labels":{"team":"shop"}},"status":{"replicas":1}}`
+	p, err := New(workload(pasted, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"name": "other", "namespace": "shop",
+		"labels":      map[string]any{"team": "shop", v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator, v1alpha1.LabelUID: "u1"},
+		"annotations": map[string]any{v1alpha1.AnnotationOwner: "shop/web", v1alpha1.AnnotationRevision: p.Revision},
+	}
+	if diff := cmp.Diff(want, p.Template.Object["metadata"]); diff != "" {
+		t.Error(diff)
+	}
+	if _, found := p.Template.Object["status"]; found {
+		t.Error("the status is still there")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	with := func(change func(*v1alpha1.FleetWorkloadSpec)) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) { change(&fw.Spec) }
+	}
+	tests := map[string]struct {
+		template string
+		change   func(*v1alpha1.FleetWorkload)
+		code     backends.Code
+		message  string
+	}{
+		"no kind":       {`{"apiVersion":"apps/v1"}`, nil, backends.CodeInvalidTemplate, "spec.template.kind: required"},
+		"no apiVersion": {`{"kind":"Deployment"}`, nil, backends.CodeInvalidTemplate, "spec.template.apiVersion: required"},
+		"not an object": {`null`, nil, backends.CodeInvalidTemplate, "spec.template: it is not an object"},
+		"another namespace": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"kube-system"}}`, nil,
+			backends.CodeInvalidTemplate, `spec.template.metadata.namespace "kube-system": a FleetWorkload ships only into its own namespace`,
+		},
+		"a bad name": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"Web_1"}}`, nil,
+			backends.CodeInvalidTemplate, `spec.template.metadata.name "Web_1"`,
+		},
+		"a kind that comes later": {
+			`{"apiVersion":"batch/v1","kind":"Job"}`, nil, backends.CodeUnsupported, `spec.template.kind "batch/v1 Job": this kind is not supported yet`,
+		},
+		"replicas that are no number": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"3"}}`, nil, backends.CodeInvalidTemplate, "spec.template.spec.replicas",
+		},
+		"a patch on a missing path": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpRemove, Path: "/spec/nothing"}}}}
+		}), backends.CodeInvalidOverride, `spec.overrides[0].patches[0].path "/spec/nothing"`},
+		"companions": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Companions = []runtime.RawExtension{{Raw: []byte(`{}`)}}
+		}), backends.CodeUnsupported, "spec.companions: not supported yet"},
+		"groups": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Placement.Groups = []v1alpha1.ClusterGroup{{Name: "a"}}
+		}), backends.CodeUnsupported, "spec.placement.groups: not supported yet"},
+		"capacity": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Placement.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceAvailableCapacity}
+		}), backends.CodeUnsupported, "spec.placement.division.preference: not supported yet"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(workload(test.template, test.change))
+			if backends.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.message) {
+				t.Errorf("got %s %v, want %s %s", backends.CodeOf(err), err, test.code, test.message)
+			}
+		})
+	}
+}
+
+func TestNamesMustBeKnown(t *testing.T) {
+	ghost := &v1alpha1.ClusterSelector{Names: []string{"m1", "ghost"}}
+	for name, test := range map[string]struct {
+		spec v1alpha1.FleetWorkloadSpec
+		want string
+	}{
+		"placement": {v1alpha1.FleetWorkloadSpec{Placement: v1alpha1.Placement{Clusters: ghost}}, `spec.placement.clusters.names[1] "ghost": the backend knows no such cluster; it knows: m1, m2, m3`},
+		"weights": {v1alpha1.FleetWorkloadSpec{Placement: v1alpha1.Placement{Division: &v1alpha1.Division{Weights: []v1alpha1.ClusterWeight{{Clusters: ghost}}}}},
+			`spec.placement.division.weights[0].clusters.names[1] "ghost"`},
+		"overrides": {v1alpha1.FleetWorkloadSpec{Overrides: []v1alpha1.Override{{}, {Clusters: ghost}}}, `spec.overrides[1].clusters.names[1] "ghost"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := CheckNames(test.spec, fleet)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+	if err := CheckNames(v1alpha1.FleetWorkloadSpec{Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}, Exclude: []string{"gone"}}}}, fleet); err != nil {
+		t.Errorf("a known name, and an excluded one that is gone, gave %v", err)
+	}
+}
+
+func TestInputIsNotChanged(t *testing.T) {
+	fw := workload(deployment, divided(5, weight(1)))
+	before := fw.DeepCopy()
+	p, err := New(fw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := p.Template.DeepCopy()
+	if _, err := p.Targets(fleet, []string{"m1", "m2"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, fw) + cmp.Diff(template, p.Template); diff != "" {
+		t.Error(diff)
+	}
+}
