@@ -112,7 +112,7 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	grace := 20 * time.Second
+	grace := 10 * time.Second
 	mgr, err := ctrl.NewManager(management, ctrl.Options{
 		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: opts.metricsAddress},

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+const statusExample = `  # What runs where, and what is wrong with it
+  kubectl-fw status web -n shop
+
+  # Follow a change until it is everywhere
+  kubectl-fw status web -n shop --watch
+
+  # The status object, for scripts
+  kubectl-fw status web -n shop -o json`
+
+type statusOptions struct {
+	output string
+	watch  bool
+}
+
+func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var opts statusOptions
+	cmd := &cobra.Command{
+		Use:     "status NAME",
+		Short:   "Show a FleetWorkload's state, cluster by cluster",
+		Example: statusExample,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			print, err := printerFor(opts, streams.Out)
+			if err != nil {
+				return err
+			}
+			namespace, _, err := namespaceOf(flags)
+			if err != nil {
+				return err
+			}
+			c, err := newClient(flags)
+			if err != nil {
+				return err
+			}
+			key := client.ObjectKey{Namespace: namespace, Name: args[0]}
+			if opts.watch {
+				return follow(cmd.Context(), c, key, print, streams.ErrOut)
+			}
+			return showStatus(cmd.Context(), c, key, print)
+		},
+	}
+	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "print the status object instead of a table: json or yaml")
+	cmd.Flags().BoolVarP(&opts.watch, "watch", "w", false, "go on until interrupted: redraw on a terminal, append otherwise")
+	return cmd
+}
+
+// printer shows one state of a FleetWorkload.
+type printer func(*v1alpha1.FleetWorkload) error
+
+func printerFor(opts statusOptions, out io.Writer) (printer, error) {
+	switch opts.output {
+	case "json":
+		return func(fw *v1alpha1.FleetWorkload) error { return writeJSON(out, fw.Status) }, nil
+	case "yaml":
+		first := true
+		return func(fw *v1alpha1.FleetWorkload) error {
+			if !first {
+				fmt.Fprintln(out, "---")
+			}
+			first = false
+			return writeYAML(out, fw.Status)
+		}, nil
+	case "":
+		if opts.watch {
+			return watchPrinter(out), nil
+		}
+		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now()) }, nil
+	default:
+		return nil, fmt.Errorf("--output %q: choose json or yaml, or leave it out for a table", opts.output)
+	}
+}
+
+func writeJSON(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(status)
+}
+
+func writeYAML(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {
+	raw, err := yaml.Marshal(status)
+	if err != nil {
+		return fmt.Errorf("encode status: %w", err)
+	}
+	_, err = out.Write(raw)
+	return err
+}
+
+func showStatus(ctx context.Context, c client.Reader, key client.ObjectKey, print printer) error {
+	fw := &v1alpha1.FleetWorkload{}
+	if err := c.Get(ctx, key, fw); err != nil {
+		if apierrors.IsNotFound(err) {
+			return notFound(key)
+		}
+		return fmt.Errorf("read FleetWorkload %s: %w", key, explain(err))
+	}
+	return print(fw)
+}
+
+func notFound(key client.ObjectKey) error {
+	return fmt.Errorf("FleetWorkload %q not found in namespace %q; choose the namespace with -n", key.Name, key.Namespace)
+}
+
+// watchPrinter replaces what it drew before on a terminal, and appends under the time otherwise.
+func watchPrinter(out io.Writer) printer {
+	screen := isTerminal(out)
+	drawn := 0
+	return func(fw *v1alpha1.FleetWorkload) error {
+		var b bytes.Buffer
+		now := time.Now()
+		if err := writeTable(&b, fw, now); err != nil {
+			return err
+		}
+		if !screen {
+			_, err := fmt.Fprintf(out, "--- %s\n%s", now.Format(time.TimeOnly), b.Bytes())
+			return err
+		}
+		_, err := io.WriteString(out, redraw(drawn, b.String()))
+		drawn = bytes.Count(b.Bytes(), []byte("\n"))
+		return err
+	}
+}
+
+// redraw goes back over the lines drawn before, clears them and writes the text. Lines longer than the terminal is wide
+// are cut by it: a wrapped one would count for two.
+func redraw(drawn int, text string) string {
+	const noWrap, wrap, clearBelow = "\x1b[?7l", "\x1b[?7h", "\x1b[J"
+	up := ""
+	if drawn > 0 {
+		up = fmt.Sprintf("\x1b[%dA\r", drawn)
+	}
+	return up + clearBelow + noWrap + text + wrap
+}
+
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

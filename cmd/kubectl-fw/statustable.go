@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// none stands for what is not known. It is not zero.
+const none = "-"
+
+// writeTable shows a FleetWorkload to a person: a headline, the conditions that matter, a row a cluster.
+func writeTable(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time) error {
+	writeHeadline(out, fw)
+	if err := writeConditions(out, fw, now); err != nil {
+		return err
+	}
+	return writeClusters(out, fw.Status, now)
+}
+
+func writeHeadline(out io.Writer, fw *v1alpha1.FleetWorkload) {
+	s := fw.Status
+	what := ""
+	if w := s.Workload; w != nil {
+		what = fmt.Sprintf(": %s %s", w.Kind, w.Name)
+	}
+	fmt.Fprintf(out, "%s/%s%s on backend %s\n", fw.Namespace, fw.Name, what, orNone(s.Backend))
+	fmt.Fprintf(out, "ready %s replicas, healthy %s clusters, revision %s\n", orNone(s.Ready), orNone(s.ClustersReady), orNone(s.Revision))
+	for _, note := range notes(fw) {
+		fmt.Fprintln(out, "note: "+note)
+	}
+}
+
+// notes are facts without which the rest could be misread.
+func notes(fw *v1alpha1.FleetWorkload) []string {
+	var out []string
+	s := fw.Status
+	if !fw.DeletionTimestamp.IsZero() {
+		out = append(out, "it is being deleted")
+	}
+	switch {
+	case s.ObservedGeneration == nil:
+		out = append(out, "the operator has not looked at it yet")
+	case *s.ObservedGeneration != fw.Generation:
+		out = append(out, fmt.Sprintf("the status is of generation %d, the spec is at %d", *s.ObservedGeneration, fw.Generation))
+	}
+	if fw.Spec.Suspend != nil && *fw.Spec.Suspend {
+		out = append(out, "spec.suspend is true: changes do not reach any cluster")
+	}
+	if s.Backend != "" && s.Backend != fw.Spec.Backend {
+		out = append(out, fmt.Sprintf("spec.backend is %s, but backend %s owns the workload", fw.Spec.Backend, s.Backend))
+	}
+	if m := s.Migration; m != nil {
+		out = append(out, fmt.Sprintf("migration from %s to %s: %s", orNone(m.From), orNone(m.To), orNone(string(m.Phase))))
+	}
+	return out
+}
+
+func writeConditions(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time) error {
+	conditions := matter(fw.Status.Conditions)
+	if len(conditions) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintln(w, "CONDITION\tSTATUS\tREASON\tSINCE\tMESSAGE")
+	for _, c := range conditions {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, age(&c.LastTransitionTime, now), oneLine(c.Message))
+	}
+	return w.Flush()
+}
+
+// matter picks the conditions that tell something: Ready always, the others when they are not as in a quiet state or
+// say the same as one before.
+func matter(all []metav1.Condition) []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range all {
+		quiet := metav1.ConditionFalse
+		switch c.Type {
+		case v1alpha1.ConditionScheduled, v1alpha1.ConditionApplied, v1alpha1.ConditionHealthy:
+			quiet = metav1.ConditionTrue
+		}
+		said := slices.ContainsFunc(out, func(o metav1.Condition) bool { return o.Reason == c.Reason && o.Message == c.Message })
+		if c.Type == v1alpha1.ConditionReady || (c.Status != quiet && (!said || c.Type == v1alpha1.ConditionStalled)) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func writeClusters(out io.Writer, s v1alpha1.FleetWorkloadStatus, now time.Time) error {
+	fmt.Fprintln(out)
+	if len(s.Clusters) == 0 {
+		fmt.Fprintln(out, "no cluster has anything of it")
+		return nil
+	}
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintln(w, "CLUSTER\tDESIRED\tREADY\tUPDATED\tAVAILABLE\tREVISION\tAPPLIED\tHEALTH\tSTALE\tAGE\tMESSAGE")
+	for _, c := range s.Clusters {
+		fmt.Fprintln(w, strings.Join([]string{
+			c.Name, number(c.Desired), number(c.Ready), number(c.Updated), number(c.Available), orNone(c.Revision),
+			orNone(string(c.Applied)), orNone(string(c.Health)), orNone(string(c.Stale)), age(c.LastTransitionTime, now),
+			orNone(oneLine(c.Message)),
+		}, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if s.Truncated != nil && *s.Truncated > 0 {
+		fmt.Fprintf(out, "and %d more clusters without a row, in the counts above\n", *s.Truncated)
+	}
+	return nil
+}
+
+func number(n *int32) string {
+	if n == nil {
+		return none
+	}
+	return fmt.Sprint(*n)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+// age is how long ago something was, as kubectl shows it.
+func age(t *metav1.Time, now time.Time) string {
+	if t == nil || t.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(now.Sub(t.Time))
+}
+
+// oneLine keeps a message within its row.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
