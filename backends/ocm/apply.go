@@ -1,0 +1,598 @@
+package ocm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+)
+
+const (
+	// writers bounds how many clusters' objects are written at once.
+	writers = 10
+	// maxWaiting bounds how many clusters a Waiting message names.
+	maxWaiting = 5
+	// pruneAge keeps a prerequisite that nobody seems to need for a moment: after a restart, the workload that it was
+	// made for may have no ManifestWork yet.
+	pruneAge = time.Minute
+)
+
+// Apply implements backends.Driver.
+func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
+	if err := d.ready(); err != nil {
+		return backends.Progress{}, err
+	}
+	plan, err := newPlan(desired, d.opts)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	waiting, err := d.applyPlacement(ctx, plan)
+	if err != nil || len(desired.Targets) == 0 {
+		return progress(waiting), err
+	}
+	more, err := d.applyWorks(ctx, plan)
+	return progress(append(waiting, more...)), err
+}
+
+func progress(waiting []string) backends.Progress {
+	if len(waiting) == 0 {
+		return backends.Progress{Done: true}
+	}
+	if n := len(waiting) - maxWaiting; n > 0 {
+		waiting = append(slices.Clone(waiting[:maxWaiting]), fmt.Sprintf("and %d more", n))
+	}
+	return backends.Progress{Waiting: strings.Join(waiting, "; ")}
+}
+
+// applyPlacement makes bindings and the Placement, and removes former Placements once the new one has settled.
+func (d *Driver) applyPlacement(ctx context.Context, p plan) (waiting []string, err error) {
+	for _, binding := range p.bindings {
+		live, err := d.cached(ctx, binding)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil && live.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator {
+			continue
+		}
+		if err := d.applyInNamespace(ctx, live, binding); err != nil {
+			return nil, err
+		}
+	}
+	live, err := d.cached(ctx, p.placement)
+	if err != nil {
+		return nil, err
+	}
+	if live != nil && live.GetLabels()[v1alpha1.LabelUID] != string(p.desired.Key.UID) {
+		return nil, nameConflict(p.placement)
+	}
+	switch {
+	case live != nil && live.GetDeletionTimestamp() != nil:
+		return []string{"the former Placement to go"}, nil
+	case live != nil && live.GetGeneration() > 1:
+		// Its decisions are for what somebody has made of it; see readSelection.
+		return []string{"the Placement that somebody has changed to be replaced"}, d.remove(ctx, live)
+	case live == nil:
+		if stale, err := d.hasDecisions(ctx, p.placement); err != nil || stale {
+			return []string{"the former Placement's decisions to go"}, err
+		}
+		if err := d.refuseForeign(ctx, p.placement, p.desired.Key); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.applyInNamespace(ctx, live, p.placement); err != nil {
+		return nil, err
+	}
+	selected, err := d.selection(ctx, p.placement, p.desired.Placement)
+	if err != nil {
+		return nil, err
+	}
+	if !selected.Settled {
+		return []string{selected.Message}, nil
+	}
+	return nil, d.pruneFormer(ctx, p)
+}
+
+func (d *Driver) pruneFormer(ctx context.Context, p plan) error {
+	placements, err := d.placementsOf(ctx, p.desired.Key)
+	if err != nil {
+		return err
+	}
+	for _, former := range placements {
+		if former.GetName() != p.placement.GetName() && former.GetDeletionTimestamp() == nil {
+			if err := d.remove(ctx, former); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasDecisions tells whether decisions of an earlier Placement of the name wait for the garbage collector: a new one
+// would take them over and lose them again.
+func (d *Driver) hasDecisions(ctx context.Context, placement *unstructured.Unstructured) (bool, error) {
+	var decisions clusterv1beta1.PlacementDecisionList
+	err := d.cache.List(ctx, &decisions, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{clusterv1beta1.PlacementLabel: placement.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("list cached PlacementDecisions: %w", err)
+	}
+	return len(decisions.Items) > 0, nil
+}
+
+// refuseForeign fails when the API server has an object of that name that is not the workload's; the caches hold only
+// objects with our label.
+func (d *Driver) refuseForeign(ctx context.Context, obj *unstructured.Unstructured, key backends.Key) error {
+	partial := &metav1.PartialObjectMetadata{}
+	partial.SetGroupVersionKind(obj.GroupVersionKind())
+	err := d.hub.Get(ctx, client.ObjectKeyFromObject(obj), partial)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return explain("get "+title(obj), err)
+	case partial.Labels[v1alpha1.LabelUID] != string(key.UID):
+		return nameConflict(obj)
+	default:
+		return nil
+	}
+}
+
+func nameConflict(obj *unstructured.Unstructured) error {
+	return &backends.Error{
+		Code: backends.CodeNameConflict, Value: obj.GetNamespace() + "/" + obj.GetName(),
+		Message: "the hub has a " + obj.GetKind() + " of this name that is not this FleetWorkload's",
+		Remedy:  "remove it, or rename the FleetWorkload",
+	}
+}
+
+// applyInNamespace applies an object and creates its namespace on the hub when that is missing. Namespaces are never
+// removed: others may have put something into them.
+func (d *Driver) applyInNamespace(ctx context.Context, live, obj *unstructured.Unstructured) error {
+	_, err := ssa.Apply(ctx, d.hub, live, obj)
+	if !isNamespaceMissing(err, obj.GetNamespace()) {
+		return explain("apply "+title(obj), err)
+	}
+	namespace := unstructuredOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	namespace.SetName(obj.GetNamespace())
+	if err := d.hub.Create(ctx, namespace, client.FieldOwner(ssa.FieldOwner)); err != nil && !apierrors.IsAlreadyExists(err) {
+		return explain("create namespace "+obj.GetNamespace(), err)
+	}
+	_, err = ssa.Apply(ctx, d.hub, live, obj)
+	return explain("apply "+title(obj), err)
+}
+
+func isNamespaceMissing(err error, namespace string) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonNotFound &&
+		status.Status().Details != nil && status.Status().Details.Kind == "namespaces" &&
+		status.Status().Details.Name == namespace
+}
+
+// outcome is what one cluster's step has come to.
+type outcome struct {
+	cluster string
+	waiting string
+	err     error
+}
+
+// applyWorks takes the next step on every cluster that is wanted or has something of the workload. What fails on one
+// cluster does not keep the others from going on.
+func (d *Driver) applyWorks(ctx context.Context, p plan) ([]string, error) {
+	works, err := d.worksOf(ctx, p.desired.Key)
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := d.fleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type job struct {
+		target *clusterPlan
+		work   *unstructured.Unstructured
+	}
+	jobs := map[string]*job{}
+	for i := range p.targets {
+		jobs[p.targets[i].cluster] = &job{target: &p.targets[i]}
+	}
+	for _, work := range works {
+		if work.GetName() != workName(p.desired.Key) {
+			continue
+		}
+		if jobs[work.GetNamespace()] == nil {
+			jobs[work.GetNamespace()] = &job{}
+		}
+		jobs[work.GetNamespace()].work = work
+	}
+	waiting, err := inParallel(ctx, jobs, func(cluster string, j *job) (string, error) {
+		contact := inContact(fleet, cluster)
+		if j.target == nil {
+			return d.removeWork(ctx, j.work, v1alpha1.DeletionPolicyDelete, contact)
+		}
+		if _, known := fleet.Get(cluster); !known && j.work == nil {
+			return "", &backends.Error{
+				Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters", Value: cluster,
+				Message: "the hub knows no accepted cluster of this name",
+				Remedy:  "register the cluster and accept it, or correct the name",
+			}
+		}
+		return d.applyWork(ctx, p, *j.target, j.work, contact)
+	})
+	d.needs.drop(p.desired.Key.NamespacedName, func(cluster string) bool {
+		return jobs[cluster] != nil && jobs[cluster].target != nil
+	})
+	kept := func(cluster string) bool { return jobs[cluster] != nil && jobs[cluster].target != nil }
+	return waiting, errors.Join(err, d.prunePrerequisites(ctx, p.desired.Workload, kept))
+}
+
+func inContact(fleet backends.Fleet, cluster string) bool {
+	c, known := fleet.Get(cluster)
+	return known && c.Ready == metav1.ConditionTrue
+}
+
+// inParallel runs f for every cluster and puts the results in the clusters' order.
+func inParallel[T any](ctx context.Context, jobs map[string]T, f func(cluster string, job T) (string, error)) ([]string, error) {
+	outcomes := make([]outcome, 0, len(jobs))
+	for cluster := range jobs {
+		outcomes = append(outcomes, outcome{cluster: cluster})
+	}
+	slices.SortFunc(outcomes, func(a, b outcome) int { return strings.Compare(a.cluster, b.cluster) })
+	workqueue.ParallelizeUntil(ctx, writers, len(outcomes), func(i int) {
+		outcomes[i].waiting, outcomes[i].err = f(outcomes[i].cluster, jobs[outcomes[i].cluster])
+	})
+	var waiting []string
+	var errs []error
+	for _, o := range outcomes {
+		if o.waiting != "" {
+			waiting = append(waiting, o.cluster+": "+o.waiting)
+		}
+		if o.err != nil {
+			errs = append(errs, o.err)
+		}
+	}
+	return waiting, errors.Join(append(errs, ctx.Err())...)
+}
+
+// applyWork takes the next step on one cluster.
+func (d *Driver) applyWork(
+	ctx context.Context, p plan, target clusterPlan, live *unstructured.Unstructured, contact bool,
+) (string, error) {
+	var s state
+	if live != nil {
+		r, err := readWork(live)
+		if err != nil {
+			return "", err
+		}
+		s = r.state()
+		if identity(r.manifest) != identity(firstManifest(target.work)) && !target.hold {
+			// Another object: with Orphan, the agent would leave the old one behind.
+			waiting, err := d.removeWork(ctx, live, v1alpha1.DeletionPolicyDelete, contact)
+			return "the former object to go: " + waiting, err
+		}
+	}
+	in := intent{
+		wanted: true, hold: target.hold, ready: contact,
+		adopt: p.desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt,
+	}
+	if !target.hold {
+		missing, err := d.applyPrerequisites(ctx, p, target)
+		if err != nil {
+			return "", err
+		}
+		in.missing = missing
+		if err := d.refuseTwice(ctx, target, live); err != nil {
+			return "", err
+		}
+	}
+	m := next(s, in)
+	switch m.write {
+	case writeWork:
+		return m.waiting, d.writeWork(ctx, live, target.work, m, p.desired.Key)
+	case writeMarks:
+		held := fromLive(live)
+		annotate(held, annotationHeld, "true")
+		_, err := ssa.Apply(ctx, d.hub, live, held)
+		return m.waiting, explain("apply "+title(held), err)
+	default:
+		return m.waiting, nil
+	}
+}
+
+// writeWork makes the ManifestWork the variant that the move asks for, if it is not.
+func (d *Driver) writeWork(ctx context.Context, live, work *unstructured.Unstructured, m move, key backends.Key) error {
+	wanted := variant(work, m)
+	if live == nil {
+		// The cache may be behind, and an apply would turn a ManifestWork that delivers back into one that asks.
+		partial := &metav1.PartialObjectMetadata{}
+		partial.SetGroupVersionKind(manifestWorkGVK)
+		err := d.hub.Get(ctx, client.ObjectKeyFromObject(wanted), partial)
+		if err == nil && partial.Labels[v1alpha1.LabelUID] != string(key.UID) {
+			return nameConflict(wanted)
+		}
+		if !apierrors.IsNotFound(err) {
+			return explain("get "+title(wanted), err)
+		}
+	} else if upToDate(live, wanted) {
+		return nil
+	}
+	if m.onEvidence {
+		wanted.SetResourceVersion(live.GetResourceVersion())
+	}
+	_, err := ssa.Apply(ctx, d.hub, nil, wanted)
+	if isConflict(err) {
+		// It has changed since it was read; the change wakes the controller up.
+		return nil
+	}
+	return explain("apply "+title(wanted), err)
+}
+
+// upToDate also sees fields that somebody has added to the manifest: for the API server it is one value.
+func upToDate(live, wanted *unstructured.Unstructured) bool {
+	if !ssa.UpToDate(live, wanted) {
+		return false
+	}
+	for _, mark := range []string{annotationHeld, annotationRemoving} {
+		if live.GetAnnotations()[mark] != wanted.GetAnnotations()[mark] {
+			return false
+		}
+	}
+	return ssa.Contains(firstManifest(wanted), firstManifest(live))
+}
+
+// fromLive is the ManifestWork as we have written it, to be applied again with other marks, strategy or delete option.
+func fromLive(live *unstructured.Unstructured) *unstructured.Unstructured {
+	obj := unstructuredOf(manifestWorkGVK)
+	obj.SetNamespace(live.GetNamespace())
+	obj.SetName(live.GetName())
+	labels, annotations := map[string]string{}, map[string]string{}
+	for _, key := range []string{v1alpha1.LabelManagedBy, v1alpha1.LabelUID} {
+		labels[key] = live.GetLabels()[key]
+	}
+	for _, key := range []string{v1alpha1.AnnotationOwner, annotationHash} {
+		if value, ok := live.GetAnnotations()[key]; ok {
+			annotations[key] = value
+		}
+	}
+	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
+	spec, _, _ := unstructured.NestedMap(live.Object, "spec")
+	obj.Object["spec"] = spec
+	return obj
+}
+
+// removeWork takes the next step towards having nothing of the workload for one cluster.
+func (d *Driver) removeWork(
+	ctx context.Context, live *unstructured.Unstructured, policy v1alpha1.DeletionPolicy, contact bool,
+) (string, error) {
+	r, err := readWork(live)
+	if err != nil {
+		return "", err
+	}
+	m := next(r.state(), intent{policy: policy, ready: contact})
+	switch m.write {
+	case writeWork:
+		return m.waiting, d.writeWork(ctx, live, fromLive(live), m, backends.Key{})
+	case writeDelete:
+		return m.waiting, d.remove(ctx, live)
+	default:
+		return m.waiting, nil
+	}
+}
+
+// applyPrerequisites ensures what the cluster needs first, and says what of it is awaited.
+func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterPlan) (missing string, err error) {
+	for _, wanted := range target.prerequisites {
+		d.needs.set(target.cluster, wanted.GetName(), p.desired.Key.NamespacedName, true)
+		live, err := d.cached(ctx, wanted)
+		if err != nil {
+			return "", err
+		}
+		if live != nil && live.GetDeletionTimestamp() != nil {
+			return prerequisiteTitle(wanted) + " (being removed, it will be made again)", nil
+		}
+		if _, err := ssa.Apply(ctx, d.hub, live, wanted); err != nil {
+			return "", explain("apply "+title(wanted), err)
+		}
+		if missing == "" {
+			missing = awaitPrerequisite(live, wanted)
+		}
+	}
+	return missing, nil
+}
+
+// awaitPrerequisite says what is awaited of a prerequisite; empty when the agent has applied it.
+func awaitPrerequisite(live, wanted *unstructured.Unstructured) string {
+	what := "the agent to apply " + prerequisiteTitle(wanted)
+	if live == nil {
+		return what
+	}
+	r, err := readWork(live)
+	switch {
+	case err != nil || r.applied == nil:
+		return what
+	case r.applied.Status != metav1.ConditionTrue:
+		return what + ": " + r.message()
+	default:
+		return ""
+	}
+}
+
+// refuseTwice fails when another FleetWorkload delivers the same object to the cluster. The older one keeps it.
+func (d *Driver) refuseTwice(ctx context.Context, target clusterPlan, live *unstructured.Unstructured) error {
+	others, err := d.list(ctx, listOf(manifestWorkGVK), client.InNamespace(target.cluster),
+		client.MatchingFields{indexObject: identity(firstManifest(target.work))})
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if other.GetName() == target.work.GetName() || live != nil && !older(other, live) {
+			continue
+		}
+		return &backends.Error{
+			Code: backends.CodeNameConflict, Field: "spec.template.metadata.name",
+			Value: fmt.Sprint(firstManifest(target.work)["kind"]) + "/" + unstructuredName(target.work),
+			Message: "FleetWorkload " + other.GetAnnotations()[v1alpha1.AnnotationOwner] +
+				" delivers the same object to cluster " + target.cluster,
+			Remedy: "give the template another name",
+		}
+	}
+	return nil
+}
+
+func unstructuredName(work *unstructured.Unstructured) string {
+	manifest := unstructured.Unstructured{Object: firstManifest(work)}
+	return manifest.GetName()
+}
+
+func older(a, b *unstructured.Unstructured) bool {
+	x, y := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	if x.Equal(&y) {
+		return a.GetUID() < b.GetUID()
+	}
+	return x.Before(&y)
+}
+
+// prunePrerequisites removes the prerequisites of clusters not kept that no ManifestWork stands on any more.
+func (d *Driver) prunePrerequisites(ctx context.Context, workload backends.Workload, kept func(cluster string) bool) error {
+	own := prerequisiteNames(workload.Namespace, workload.GVK.Group, workload.Resource)
+	for _, kind := range []string{prerequisiteNamespace, prerequisiteRights} {
+		works, err := d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexPrerequisite: kind})
+		if err != nil {
+			return err
+		}
+		for _, work := range works {
+			mine := slices.Contains(own, work.GetName())
+			if work.GetDeletionTimestamp() != nil || mine && kept(work.GetNamespace()) ||
+				!mine && time.Since(work.GetCreationTimestamp().Time) < pruneAge {
+				continue
+			}
+			if err := d.prunePrerequisite(ctx, work); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Driver) prunePrerequisite(ctx context.Context, work *unstructured.Unstructured) error {
+	if len(d.needs.of(work.GetNamespace(), work.GetName())) > 0 {
+		return nil
+	}
+	users, err := d.list(ctx, listOf(manifestWorkGVK), client.InNamespace(work.GetNamespace()),
+		client.MatchingFields{indexNeeds: work.GetName()})
+	if err != nil || len(users) > 0 {
+		return err
+	}
+	return d.remove(ctx, work)
+}
+
+// Delete implements backends.Driver.
+func (d *Driver) Delete(
+	ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy,
+) (backends.Progress, error) {
+	if err := d.ready(); err != nil {
+		return backends.Progress{}, err
+	}
+	works, err := d.worksOf(ctx, query.Key)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	if len(works) > 0 {
+		return d.deleteWorks(ctx, works, policy)
+	}
+	placements, err := d.placementsOf(ctx, query.Key)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	for _, placement := range placements {
+		if placement.GetDeletionTimestamp() == nil {
+			if err := d.remove(ctx, placement); err != nil {
+				return backends.Progress{}, err
+			}
+		}
+	}
+	d.needs.drop(query.Key.NamespacedName, nil)
+	if err := d.prunePrerequisites(ctx, query.Workload, func(string) bool { return false }); err != nil {
+		return backends.Progress{}, err
+	}
+	if err := d.pruneBindings(ctx, query.Key); err != nil {
+		return backends.Progress{}, err
+	}
+	// The cache may be behind what was written a moment ago, and after Done nobody looks again.
+	for _, gvk := range []schema.GroupVersionKind{manifestWorkGVK, placementGVK} {
+		left, err := d.leftOnHub(ctx, gvk, query.Key)
+		if err != nil {
+			return backends.Progress{}, err
+		}
+		if left {
+			return backends.Progress{Waiting: "the hub to finish the removal of " + gvk.Kind + "s"}, nil
+		}
+	}
+	return backends.Progress{Done: true}, nil
+}
+
+func (d *Driver) deleteWorks(
+	ctx context.Context, works []*unstructured.Unstructured, policy v1alpha1.DeletionPolicy,
+) (backends.Progress, error) {
+	fleet, err := d.fleet(ctx)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	jobs := map[string]*unstructured.Unstructured{}
+	for _, work := range works {
+		jobs[work.GetNamespace()] = work
+	}
+	waiting, err := inParallel(ctx, jobs, func(cluster string, work *unstructured.Unstructured) (string, error) {
+		return d.removeWork(ctx, work, policy, inContact(fleet, cluster))
+	})
+	if err == nil && len(waiting) == 0 {
+		waiting = []string{"the hub to finish the removal"}
+	}
+	return progress(waiting), err
+}
+
+func (d *Driver) leftOnHub(ctx context.Context, gvk schema.GroupVersionKind, key backends.Key) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err := d.hub.List(ctx, list, client.MatchingLabels{v1alpha1.LabelUID: string(key.UID)}, client.Limit(1))
+	return len(list.Items) > 0, explain("list "+gvk.Kind, err)
+}
+
+// pruneBindings removes our set bindings with the last FleetWorkload of the namespace.
+func (d *Driver) pruneBindings(ctx context.Context, key backends.Key) error {
+	placements, err := d.list(ctx, listOf(placementGVK), client.InNamespace(key.Namespace))
+	if err != nil {
+		return err
+	}
+	for _, placement := range placements {
+		if placement.GetLabels()[v1alpha1.LabelUID] != string(key.UID) {
+			return nil
+		}
+	}
+	bindings, err := d.list(ctx, listOf(bindingGVK), client.InNamespace(key.Namespace),
+		client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
+	if err != nil {
+		return err
+	}
+	for _, binding := range bindings {
+		if binding.GetDeletionTimestamp() == nil {
+			if err := d.remove(ctx, binding); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

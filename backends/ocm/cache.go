@@ -1,0 +1,326 @@
+package ocm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+)
+
+// Indexes of the cache.
+const (
+	indexUID          = "fleetworkload-uid"
+	indexObject       = "member-object"
+	indexNeeds        = "needed-prerequisite"
+	indexPrerequisite = "prerequisite"
+)
+
+const (
+	retryStart    = 5 * time.Second
+	debounceFleet = 500 * time.Millisecond
+)
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.Install, clusterv1beta1.Install, metav1.AddMetaToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+func cachedTypes() map[schema.GroupVersionKind]client.Object {
+	return map[schema.GroupVersionKind]client.Object{
+		manifestWorkGVK: unstructuredOf(manifestWorkGVK),
+		placementGVK:    unstructuredOf(placementGVK),
+		bindingGVK:      unstructuredOf(bindingGVK),
+		clusterv1beta1.GroupVersion.WithKind("PlacementDecision"): &clusterv1beta1.PlacementDecision{},
+		clusterv1.GroupVersion.WithKind("ManagedCluster"):         &clusterv1.ManagedCluster{},
+	}
+}
+
+func unstructuredOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	return obj
+}
+
+func listOf(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list
+}
+
+// cacheOptions keep only what is ours, but for bindings, which may be somebody else's, and for clusters.
+func cacheOptions() cache.Options {
+	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
+	// A requirement of existence is always valid.
+	ofPlacements, _ := labels.NewRequirement(clusterv1beta1.PlacementLabel, selection.Exists, nil)
+	return cache.Options{
+		DefaultTransform: stripManagedFields,
+		ByObject: map[client.Object]cache.ByObject{
+			unstructuredOf(manifestWorkGVK):     {Label: ours},
+			unstructuredOf(placementGVK):        {Label: ours},
+			&clusterv1beta1.PlacementDecision{}: {Label: labels.NewSelector().Add(*ofPlacements), Transform: stripDecision},
+			&clusterv1.ManagedCluster{}:         {Transform: stripCluster},
+		},
+	}
+}
+
+// stripManagedFields keeps the entry that ssa.UpToDate compares.
+func stripManagedFields(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		var own []metav1.ManagedFieldsEntry
+		for _, entry := range o.GetManagedFields() {
+			if entry.Manager == ssa.FieldOwner {
+				own = append(own, entry)
+			}
+		}
+		o.SetManagedFields(own)
+	}
+	return obj, nil
+}
+
+// stripDecision keeps nothing of other people's decisions.
+func stripDecision(obj any) (any, error) {
+	if d, ok := obj.(*clusterv1beta1.PlacementDecision); ok {
+		d.SetManagedFields(nil)
+		if !strings.HasPrefix(d.Labels[clusterv1beta1.PlacementLabel], "fw-") {
+			d.Status.Decisions = nil
+		}
+	}
+	return obj, nil
+}
+
+func stripCluster(obj any) (any, error) {
+	if c, ok := obj.(*clusterv1.ManagedCluster); ok {
+		c.SetManagedFields(nil)
+		c.Annotations = nil
+		c.Spec.ManagedClusterClientConfigs = nil
+		c.Status.Capacity, c.Status.Allocatable = nil, nil
+	}
+	return obj, nil
+}
+
+func indexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{
+		indexUID: func(obj client.Object) []string { return nonEmpty(obj.GetLabels()[v1alpha1.LabelUID]) },
+		indexPrerequisite: func(obj client.Object) []string {
+			return nonEmpty(obj.GetLabels()[labelPrerequisite])
+		},
+		indexObject: func(obj client.Object) []string {
+			if u, ok := obj.(*unstructured.Unstructured); ok && u.GetLabels()[labelPrerequisite] == "" {
+				return nonEmpty(identity(firstManifest(u)))
+			}
+			return nil
+		},
+		indexNeeds: func(obj client.Object) []string {
+			u, ok := obj.(*unstructured.Unstructured)
+			if !ok || u.GetLabels()[labelPrerequisite] != "" {
+				return nil
+			}
+			return neededBy(u)
+		},
+	}
+}
+
+func nonEmpty(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// identity names the member object of a manifest; its version is not part of it.
+func identity(manifest map[string]any) string {
+	u := unstructured.Unstructured{Object: manifest}
+	if manifest == nil || u.GetName() == "" {
+		return ""
+	}
+	gvk := u.GroupVersionKind()
+	return strings.Join([]string{gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName()}, "/")
+}
+
+// neededBy names the prerequisites that a workload's ManifestWork stands on.
+func neededBy(work *unstructured.Unstructured) []string {
+	configs, _, _ := unstructured.NestedFieldNoCopy(work.Object, "spec", "manifestConfigs")
+	list, _ := configs.([]any)
+	if len(list) == 0 {
+		return nil
+	}
+	config, _ := list[0].(map[string]any)
+	id, _, _ := unstructured.NestedStringMap(config, "resourceIdentifier")
+	return prerequisiteNames(id["namespace"], id["group"], id["resource"])
+}
+
+// Run fills the caches and keeps them until ctx ends. While the hub cannot be reached, or lacks OCM's CRDs, it goes on
+// trying.
+func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
+	for {
+		err := d.checkKinds()
+		if err == nil {
+			break
+		}
+		d.failed(err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryStart):
+		}
+	}
+	fleetChanged := make(chan struct{}, 1)
+	if err := d.watch(ctx, notify, fleetChanged); err != nil {
+		return fmt.Errorf("watch hub: %w", err)
+	}
+	go debounce(ctx, fleetChanged, func() { notify(types.NamespacedName{}) })
+	stopped := make(chan error, 1)
+	go func() { stopped <- d.cache.Start(ctx) }()
+	if d.cache.WaitForCacheSync(ctx) {
+		d.synced.Store(true)
+		notify(types.NamespacedName{})
+	}
+	if err := <-stopped; err != nil {
+		return fmt.Errorf("run hub caches: %w", err)
+	}
+	return nil
+}
+
+func (d *Driver) checkKinds() error {
+	for gvk := range cachedTypes() {
+		if _, err := d.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+			return backends.Classify("find "+gvk.Kind+" on the hub", err)
+		}
+	}
+	return nil
+}
+
+func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), fleetChanged chan<- struct{}) error {
+	for name, index := range indexes() {
+		if err := d.cache.IndexField(ctx, unstructuredOf(manifestWorkGVK), name, index); err != nil {
+			return err
+		}
+	}
+	uid := indexes()[indexUID]
+	if err := d.cache.IndexField(ctx, unstructuredOf(placementGVK), indexUID, uid); err != nil {
+		return err
+	}
+	kick := func() {
+		select {
+		case fleetChanged <- struct{}{}:
+		default:
+		}
+	}
+	for gvk, obj := range cachedTypes() {
+		informer, err := d.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+		handler := toolscache.ResourceEventHandlerFuncs{
+			AddFunc: func(obj any) { d.changed(nil, obj, notify, kick) },
+			UpdateFunc: func(old, obj any) {
+				if old.(client.Object).GetResourceVersion() != obj.(client.Object).GetResourceVersion() {
+					d.changed(old, obj, notify, kick)
+				}
+			},
+			DeleteFunc: func(obj any) {
+				if unknown, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+					obj = unknown.Obj
+				}
+				d.changed(nil, obj, notify, kick)
+			},
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("%s: %w", gvk.Kind, err)
+		}
+	}
+	return nil
+}
+
+// changed tells whose object has changed.
+func (d *Driver) changed(old, obj any, notify func(types.NamespacedName), fleetChanged func()) {
+	switch o := obj.(type) {
+	case *clusterv1.ManagedCluster:
+		if before, ok := old.(*clusterv1.ManagedCluster); ok && sameCluster(before, o, d.opts) {
+			return
+		}
+		fleetChanged()
+	case *clusterv1beta1.PlacementDecision:
+		placement := unstructuredOf(placementGVK)
+		key := types.NamespacedName{Namespace: o.Namespace, Name: o.Labels[clusterv1beta1.PlacementLabel]}
+		if !strings.HasPrefix(key.Name, "fw-") || !d.synced.Load() {
+			return
+		}
+		if err := d.cache.Get(context.Background(), key, placement); err == nil {
+			notifyOwner(placement, notify)
+		}
+	case *unstructured.Unstructured:
+		switch {
+		case o.GetLabels()[labelPrerequisite] != "":
+			for _, key := range d.needs.of(o.GetNamespace(), o.GetName()) {
+				notify(key)
+			}
+		case o.GetKind() == bindingGVK.Kind:
+			if o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator || slices.Contains(d.opts.ClusterSets, o.GetName()) {
+				fleetChanged()
+			}
+		default:
+			notifyOwner(o, notify)
+		}
+	}
+}
+
+func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {
+	namespace, name, ok := strings.Cut(obj.GetAnnotations()[v1alpha1.AnnotationOwner], "/")
+	if ok {
+		notify(types.NamespacedName{Namespace: namespace, Name: name})
+	}
+}
+
+// sameCluster leaves out what changes with every heartbeat.
+func sameCluster(a, b *clusterv1.ManagedCluster, opts Options) bool {
+	return a.Spec.HubAcceptsClient == b.Spec.HubAcceptsClient &&
+		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() && maps.Equal(a.Labels, b.Labels) &&
+		equality.Semantic.DeepEqual(translateCluster(a, opts), translateCluster(b, opts))
+}
+
+// debounce calls f once for a burst of kicks.
+func debounce(ctx context.Context, kicks <-chan struct{}, f func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-kicks:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(debounceFleet):
+		}
+		select {
+		case <-kicks:
+		default:
+		}
+		f()
+	}
+}

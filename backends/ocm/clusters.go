@@ -1,0 +1,81 @@
+package ocm
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// claimIdentity is the UID of the cluster's kube-system namespace (ocm pkg/registration/spoke/managedcluster).
+const claimIdentity = "id.k8s.io"
+
+// translateFleet translates the hub's ManagedClusters. Those not accepted are left out: they have no agent.
+func translateFleet(clusters []clusterv1.ManagedCluster, opts Options) backends.Fleet {
+	fleet := backends.Fleet{Clusters: make([]backends.Cluster, 0, len(clusters))}
+	for i := range clusters {
+		if clusters[i].Spec.HubAcceptsClient {
+			fleet.Clusters = append(fleet.Clusters, translateCluster(&clusters[i], opts))
+		}
+	}
+	slices.SortFunc(fleet.Clusters, func(a, b backends.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return fleet
+}
+
+func translateCluster(mc *clusterv1.ManagedCluster, opts Options) backends.Cluster {
+	c := backends.Cluster{
+		Name: mc.Name, Attributes: attributesOf(mc, opts), Identity: claimValue(mc, claimIdentity),
+		Ready: metav1.ConditionUnknown, Message: "the cluster has never reported that it is available",
+	}
+	if len(mc.Labels) > 0 {
+		c.Labels = make(map[string]string, len(mc.Labels))
+		for key, value := range mc.Labels {
+			c.Labels[key] = value
+		}
+	}
+	for _, taint := range mc.Spec.Taints {
+		c.Taints = append(c.Taints, backends.Taint{Key: taint.Key, Value: taint.Value, Effect: string(taint.Effect)})
+	}
+	if available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
+		c.Ready, c.ReadySince, c.Message = available.Status, available.LastTransitionTime.Time, ""
+		if available.Status != metav1.ConditionTrue {
+			c.Message = available.Message
+		}
+	}
+	if !mc.DeletionTimestamp.IsZero() {
+		c.Message = "the cluster is being removed from the hub"
+	}
+	return c
+}
+
+// attributesOf must give the same values as celAttribute.
+func attributesOf(mc *clusterv1.ManagedCluster, opts Options) map[v1alpha1.Attribute]string {
+	attributes := map[v1alpha1.Attribute]string{}
+	for attribute, source := range opts.Attributes {
+		value := ""
+		if source.Claim != "" {
+			value = claimValue(mc, source.Claim)
+		}
+		if value == "" && source.Label != "" {
+			value = mc.Labels[source.Label]
+		}
+		if value != "" {
+			attributes[attribute] = value
+		}
+	}
+	return attributes
+}
+
+func claimValue(mc *clusterv1.ManagedCluster, name string) string {
+	for _, c := range mc.Status.ClusterClaims {
+		if c.Name == name && c.Value != "" {
+			return c.Value
+		}
+	}
+	return ""
+}

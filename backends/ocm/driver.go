@@ -1,0 +1,310 @@
+package ocm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// Driver carries workloads out through one OCM hub. It reads from caches and writes by server-side apply.
+type Driver struct {
+	opts   Options
+	mapper meta.RESTMapper
+	cache  cache.Cache
+	// hub reads from the API server and writes to it.
+	hub    client.Client
+	synced atomic.Bool
+	needs  needs
+
+	mu        sync.Mutex
+	lastError error
+}
+
+var (
+	_ backends.Driver = (*Driver)(nil)
+	_ backends.Runner = (*Driver)(nil)
+)
+
+// New makes a driver for the hub that cfg leads to. It sends nothing; Run fills the caches without which every method
+// fails with NotReady.
+func New(cfg *rest.Config, opts Options) (*Driver, error) {
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client for the hub: %w", err)
+	}
+	return newDriver(cfg, httpClient, opts)
+}
+
+func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, fmt.Errorf("scheme of the hub: %w", err)
+	}
+	d := &Driver{opts: opts.withDefaults()}
+	if d.mapper, err = apiutil.NewDynamicRESTMapper(cfg, httpClient); err != nil {
+		return nil, fmt.Errorf("discovery of the hub: %w", err)
+	}
+	cacheOpts := cacheOptions()
+	cacheOpts.Scheme, cacheOpts.Mapper, cacheOpts.HTTPClient = scheme, d.mapper, httpClient
+	if d.cache, err = cache.New(cfg, cacheOpts); err != nil {
+		return nil, fmt.Errorf("cache of the hub: %w", err)
+	}
+	if d.hub, err = client.New(cfg, client.Options{Scheme: scheme, Mapper: d.mapper, HTTPClient: httpClient}); err != nil {
+		return nil, fmt.Errorf("client of the hub: %w", err)
+	}
+	return d, nil
+}
+
+// Features implements backends.Driver.
+func (d *Driver) Features() backends.Features {
+	return backends.Features{backends.FeatureHold: true, backends.FeatureClusterScoped: true}
+}
+
+// Clusters implements backends.Driver.
+func (d *Driver) Clusters(ctx context.Context) (backends.Fleet, error) {
+	if err := d.ready(); err != nil {
+		return backends.Fleet{}, err
+	}
+	return d.fleet(ctx)
+}
+
+func (d *Driver) fleet(ctx context.Context) (backends.Fleet, error) {
+	var clusters clusterv1.ManagedClusterList
+	if err := d.cache.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return backends.Fleet{}, fmt.Errorf("list cached ManagedClusters: %w", err)
+	}
+	return translateFleet(clusters.Items, d.opts), nil
+}
+
+// Observe implements backends.Driver.
+func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Observation, error) {
+	if err := d.ready(); err != nil {
+		return backends.Observation{}, err
+	}
+	var observation backends.Observation
+	works, err := d.worksOf(ctx, query.Key)
+	if err != nil {
+		return observation, err
+	}
+	placements, err := d.placementsOf(ctx, query.Key)
+	if err != nil {
+		return observation, err
+	}
+	observation.Found = len(works)+len(placements) > 0
+	for _, work := range works {
+		r, err := readWork(work)
+		if err != nil {
+			return observation, err
+		}
+		observation.Clusters = append(observation.Clusters, r.observe(query.Workload))
+	}
+	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
+		return strings.Compare(a.Cluster, b.Cluster)
+	})
+	placement, err := renderPlacement(query, d.opts)
+	if err != nil {
+		// Apply reports what is wrong; what runs is reported all the same.
+		observation.Selection.Message = err.Error()
+		return observation, nil
+	}
+	observation.Selection, err = d.selection(ctx, placement, query.Placement)
+	return observation, err
+}
+
+// selection reads the choice of the Placement rendered for a query.
+func (d *Driver) selection(
+	ctx context.Context, placement *unstructured.Unstructured, asked v1alpha1.Placement,
+) (backends.Selection, error) {
+	live, err := d.cached(ctx, placement)
+	if err != nil || live == nil {
+		return readSelection(nil, nil), err
+	}
+	var typed clusterv1beta1.Placement
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &typed); err != nil {
+		return backends.Selection{}, fmt.Errorf("read Placement %s: %w", typed.Name, err)
+	}
+	var decisions clusterv1beta1.PlacementDecisionList
+	if err := d.cache.List(ctx, &decisions, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{clusterv1beta1.PlacementLabel: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return backends.Selection{}, fmt.Errorf("list cached PlacementDecisions: %w", err)
+	}
+	bound, err := d.boundSets(ctx, placement.GetNamespace())
+	if err != nil {
+		return backends.Selection{}, err
+	}
+	selected := checkBindings(readSelection(&typed, decisions.Items), bound, d.opts)
+	if !selected.Settled || selected.Message != "" && len(selected.Clusters) > 0 {
+		return selected, nil
+	}
+	fleet, err := d.fleet(ctx)
+	if unknown := unknownNames(asked, fleet); unknown != "" {
+		selected.Message = unknown
+	}
+	return selected, err
+}
+
+// boundSets lists the cluster sets bound in the namespace, by whomever.
+func (d *Driver) boundSets(ctx context.Context, namespace string) ([]string, error) {
+	list := listOf(bindingGVK)
+	if err := d.cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list cached ManagedClusterSetBindings: %w", err)
+	}
+	var bound []string
+	for i := range list.Items {
+		if list.Items[i].GetDeletionTimestamp() == nil && !boundFalse(&list.Items[i]) {
+			bound = append(bound, list.Items[i].GetName())
+		}
+	}
+	return bound, nil
+}
+
+// boundFalse is true when the registration controller says that the binding's set does not exist.
+func boundFalse(binding *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedFieldNoCopy(binding.Object, "status", "conditions")
+	list, _ := conditions.([]any)
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		if c["type"] == "Bound" && c["status"] == string(metav1.ConditionFalse) {
+			return true
+		}
+	}
+	return false
+}
+
+// ready fails until the caches are filled.
+func (d *Driver) ready() error {
+	if d.synced.Load() {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if backends.CodeOf(d.lastError) != "" {
+		return d.lastError
+	}
+	return &backends.Error{
+		Code: backends.CodeNotReady, Message: "the hub's objects are being read", Err: d.lastError,
+		Remedy: "wait; if it lasts, check that the hub has OCM's CRDs and lets the operator list and watch them",
+	}
+}
+
+func (d *Driver) failed(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lastError = err
+}
+
+// worksOf lists the cached ManifestWorks that deliver the workload. They must not be changed.
+func (d *Driver) worksOf(ctx context.Context, key backends.Key) ([]*unstructured.Unstructured, error) {
+	return d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexUID: string(key.UID)})
+}
+
+// placementsOf lists the workload's cached Placements, former ones too. They must not be changed.
+func (d *Driver) placementsOf(ctx context.Context, key backends.Key) ([]*unstructured.Unstructured, error) {
+	return d.list(ctx, listOf(placementGVK), client.MatchingFields{indexUID: string(key.UID)})
+}
+
+func (d *Driver) list(
+	ctx context.Context, list *unstructured.UnstructuredList, opts ...client.ListOption,
+) ([]*unstructured.Unstructured, error) {
+	if err := d.cache.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list cached %s: %w", list.GetKind(), err)
+	}
+	items := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		items = append(items, &list.Items[i])
+	}
+	return items, nil
+}
+
+// cached returns the cached object of that name, or nil.
+func (d *Driver) cached(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := unstructuredOf(obj.GroupVersionKind())
+	err := d.cache.Get(ctx, client.ObjectKeyFromObject(obj), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get cached %s: %w", title(obj), err)
+	}
+	return live, nil
+}
+
+// remove deletes the object as it was read; when it has changed since, it waits for the next look.
+func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) error {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err := d.hub.Delete(ctx, obj.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return explain("delete "+title(obj), err)
+}
+
+// exists asks the API server, not the cache.
+func (d *Driver) exists(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
+	partial := &metav1.PartialObjectMetadata{}
+	partial.SetGroupVersionKind(obj.GroupVersionKind())
+	err := d.hub.Get(ctx, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, partial)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, explain("get "+title(obj), err)
+}
+
+// explain classifies an error of the hub. Admission webhooks refuse with the code of a missing right.
+func explain(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	switch {
+	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		return &backends.Error{
+			Code: backends.CodeNotReady, Message: op, Remedy: "wait until the namespace is gone and made again", Err: err,
+		}
+	case strings.Contains(text, "bytes which exceeds the"), strings.Contains(text, "request is too large"):
+		return &backends.Error{
+			Code: backends.CodeRejected, Field: "spec.template", Message: op,
+			Remedy: "make the template smaller: by default, OCM takes manifests of up to " + maxManifest, Err: err,
+		}
+	case strings.Contains(text, "admission webhook") && strings.Contains(text, "denied the request"):
+		return &backends.Error{
+			Code: backends.CodeRejected, Message: op, Remedy: "correct the template, or the override that leads to this manifest",
+			Err: err,
+		}
+	}
+	if backends.CodeOf(err) != "" {
+		return err
+	}
+	return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+}
+
+func title(obj *unstructured.Unstructured) string {
+	return obj.GetKind() + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
+
+// isConflict is true when a write was refused because the object had changed.
+func isConflict(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonConflict
+}

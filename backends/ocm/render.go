@@ -1,0 +1,374 @@
+package ocm
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// Names of the feedback values that the driver itself reads. Two values of one name would make every status update of
+// a ManifestWork fail (the list is keyed by name), hence the prefix.
+const (
+	feedbackPrefix             = "fw:"
+	feedbackUID                = feedbackPrefix + "uid"
+	feedbackGeneration         = feedbackPrefix + "generation"
+	feedbackObservedGeneration = feedbackPrefix + "observedGeneration"
+	feedbackRevision           = feedbackPrefix + "revision"
+	feedbackWorkload           = feedbackPrefix + "workload"
+	feedbackReplicas           = feedbackPrefix + "replicas"
+	feedbackOwner              = feedbackPrefix + "owner"
+)
+
+const (
+	observedGenerationPath = ".status.observedGeneration"
+	// maxManifest is what OCM's webhook admits by default (ocm pkg/work/webhook/common, ManifestValidator); the hub may
+	// have another limit, so it is only named in the remedy.
+	maxManifest = "500 KiB"
+)
+
+// Render renders the hub's objects for a desired state in the order in which they are written, as they are when
+// everything has settled: the set bindings, the Placement, and for each cluster its prerequisites and its ManifestWork.
+func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructured, error) {
+	plan, err := newPlan(desired, opts.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	objects := slices.Concat(plan.bindings, []*unstructured.Unstructured{plan.placement})
+	for _, target := range plan.targets {
+		objects = append(objects, target.prerequisites...)
+		objects = append(objects, target.work)
+	}
+	return objects, nil
+}
+
+// plan is everything that Apply wants on the hub.
+type plan struct {
+	desired   backends.Desired
+	bindings  []*unstructured.Unstructured
+	placement *unstructured.Unstructured
+	targets   []clusterPlan
+}
+
+// clusterPlan is what Apply wants on the hub for one cluster.
+type clusterPlan struct {
+	cluster       string
+	hold          bool
+	prerequisites []*unstructured.Unstructured
+	// work is the ManifestWork in its final form; see variant for the others.
+	work *unstructured.Unstructured
+}
+
+func newPlan(desired backends.Desired, opts Options) (plan, error) {
+	p := plan{desired: desired}
+	if err := refuseOwnership(desired.Targets); err != nil {
+		return plan{}, err
+	}
+	placement, err := renderPlacement(desired.Query, opts)
+	if err != nil {
+		return plan{}, err
+	}
+	p.placement = placement
+	p.bindings = renderBindings(desired.Key.Namespace, opts)
+	for _, target := range effectiveTargets(desired) {
+		work, err := renderWork(desired, target)
+		if err != nil {
+			return plan{}, err
+		}
+		p.targets = append(p.targets, clusterPlan{
+			cluster: target.Cluster, hold: target.Hold, work: work,
+			prerequisites: renderPrerequisites(target.Cluster, desired.Workload),
+		})
+	}
+	return p, nil
+}
+
+func refuseOwnership(targets []backends.Target) error {
+	for _, target := range targets {
+		if target.Ownership != "" && target.Ownership != backends.OwnershipOwn {
+			return &backends.Error{
+				Code: backends.CodeUnsupported, Value: string(target.Ownership),
+				Message: "the Open Cluster Management driver cannot hand workloads over yet, wanted on cluster " + target.Cluster,
+				Remedy:  "leave spec.backend as it is",
+			}
+		}
+	}
+	return nil
+}
+
+// effectiveTargets leaves out the clusters that get none of the divided replicas: Karmada drops them too. Held ones
+// stay, since nothing may change there, and all stay when the fleet is scaled to zero.
+func effectiveTargets(desired backends.Desired) []backends.Target {
+	if desired.Division != v1alpha1.DivisionTypeDivided {
+		return desired.Targets
+	}
+	total := int32(0)
+	for _, target := range desired.Targets {
+		if target.Replicas != nil {
+			total += *target.Replicas
+		}
+	}
+	if total == 0 {
+		return desired.Targets
+	}
+	var effective []backends.Target
+	for _, target := range desired.Targets {
+		if target.Hold || target.Replicas == nil || *target.Replicas > 0 {
+			effective = append(effective, target)
+		}
+	}
+	return effective
+}
+
+// renderBindings binds the configured cluster sets in the namespace. A binding's name is its set's: the placement
+// controller looks the set up by it (ocm pkg/placement/controllers/scheduling, getValidManagedClusterSetBindings).
+func renderBindings(namespace string, opts Options) []*unstructured.Unstructured {
+	var bindings []*unstructured.Unstructured
+	for _, set := range slices.Sorted(slices.Values(opts.ClusterSets)) {
+		binding := newObject(bindingGVK, namespace, set)
+		binding.Object["spec"] = map[string]any{"clusterSet": set}
+		bindings = append(bindings, binding)
+	}
+	return bindings
+}
+
+// renderWork renders the ManifestWork of one cluster in its final form: server-side apply by force, so that fields of
+// others on the member are left alone, and Orphan, so that deleting it by accident deletes nothing.
+func renderWork(desired backends.Desired, target backends.Target) (*unstructured.Unstructured, error) {
+	manifest, err := deliverable(desired.Workload, target)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := feedbackRules(desired.Workload)
+	if err != nil {
+		return nil, err
+	}
+	config := map[string]any{
+		"resourceIdentifier": map[string]any{
+			"group": desired.Workload.GVK.Group, "resource": desired.Workload.Resource,
+			"namespace": desired.Workload.Namespace, "name": desired.Workload.Name,
+		},
+		"feedbackRules":      []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": rules}},
+		"feedbackScrapeType": string(workv1.FeedbackWatchType),
+		"updateStrategy": map[string]any{
+			"type": string(workv1.UpdateStrategyTypeServerSideApply),
+			// Both are written out although one is a default: the list is atomic, and defaults in it would look foreign.
+			"serverSideApply": map[string]any{"force": true, "fieldManager": workv1.DefaultFieldManager},
+		},
+	}
+	spec := map[string]any{}
+	if o := desired.Options; o != nil && o.OCM != nil && o.OCM.ManifestWork != nil {
+		if spec, config, err = mergeManifestWork(config, o.OCM.ManifestWork); err != nil {
+			return nil, err
+		}
+	}
+	spec["workload"] = map[string]any{"manifests": []any{manifest}}
+	spec["manifestConfigs"] = []any{config}
+	spec["deleteOption"] = map[string]any{"propagationPolicy": string(workv1.DeletePropagationPolicyTypeOrphan)}
+
+	work := newOwnedObject(manifestWorkGVK, desired.Key, target.Cluster, workName(desired.Key))
+	work.Object["spec"] = spec
+	annotate(work, annotationHash, hashOf(spec))
+	return work, nil
+}
+
+// deliverable is the target manifest without what only an API server may set, and which OCM's webhook or agent would
+// stumble over.
+func deliverable(workload backends.Workload, target backends.Target) (map[string]any, error) {
+	if target.Manifest == nil || target.Manifest.GetName() == "" || target.Manifest.GetGenerateName() != "" {
+		return nil, &backends.Error{
+			Code: backends.CodeInvalidTemplate, Field: "spec.template.metadata.name",
+			Message: "the manifest for cluster " + target.Cluster + " has no name of its own",
+			Remedy:  "set metadata.name and no generateName",
+		}
+	}
+	manifest := target.Manifest.DeepCopy()
+	for _, field := range []string{
+		"creationTimestamp", "uid", "resourceVersion", "generation", "managedFields", "selfLink", "ownerReferences",
+	} {
+		unstructured.RemoveNestedField(manifest.Object, "metadata", field)
+	}
+	delete(manifest.Object, "status")
+	if workload.Namespace == "" {
+		// The agent would ask for a namespaced resource (ocm#323).
+		unstructured.RemoveNestedField(manifest.Object, "metadata", "namespace")
+	}
+	// Numbers as JSON has them, so that comparing with what the API server returns works.
+	data, err := json.Marshal(manifest.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest for %s: %w", target.Cluster, err)
+	}
+	clean := &unstructured.Unstructured{}
+	if err := clean.UnmarshalJSON(data); err != nil {
+		return nil, &backends.Error{
+			Code: backends.CodeInvalidTemplate, Field: "spec.template", Message: "it is not a Kubernetes object",
+			Remedy: "set apiVersion, kind and metadata.name", Err: err,
+		}
+	}
+	return clean.Object, nil
+}
+
+// feedbackRules asks for the kind's status fields and for what proves that they speak about the newest manifest
+// (facts: ocm pkg/work/spoke/statusfeedback/reader.go evaluates paths over the whole object).
+func feedbackRules(workload backends.Workload) ([]any, error) {
+	fields := []backends.FeedbackField{
+		{Name: feedbackUID, Path: ".metadata.uid"},
+		{Name: feedbackGeneration, Path: ".metadata.generation"},
+		{Name: feedbackObservedGeneration, Path: observedGenerationPath},
+		{Name: feedbackRevision, Path: ".metadata.annotations." + escapePath(v1alpha1.AnnotationRevision)},
+		{Name: feedbackWorkload, Path: ".metadata.labels." + escapePath(v1alpha1.LabelUID)},
+		{Name: feedbackOwner, Path: `.metadata.ownerReferences[?(@.kind=="AppliedManifestWork")].name`},
+	}
+	if len(workload.ReplicasPath) > 0 {
+		path := ""
+		for _, segment := range workload.ReplicasPath {
+			path += "." + escapePath(segment)
+		}
+		fields = append(fields, backends.FeedbackField{Name: feedbackReplicas, Path: path})
+	}
+	seen := map[string]string{}
+	var rules []any
+	for _, field := range append(fields, workload.Feedback...) {
+		if path, taken := seen[field.Name]; taken {
+			if path == field.Path {
+				continue
+			}
+			return nil, fmt.Errorf("feedback %q of %s has two paths, %s and %s", field.Name, workload.GVK.Kind, path, field.Path)
+		}
+		seen[field.Name] = field.Path
+		rules = append(rules, map[string]any{"name": field.Name, "path": field.Path})
+	}
+	return rules, nil
+}
+
+// escapePath makes one segment of a JSONPath of a key with dots.
+func escapePath(key string) string { return strings.ReplaceAll(key, ".", `\.`) }
+
+// mergeManifestWork merges spec.backendOptions.ocm.manifestWork: the spec's other fields, and the one entry of
+// manifestConfigs. What decides whether a member object is written or deleted cannot be set.
+func mergeManifestWork(config map[string]any, option *runtime.RawExtension) (spec, merged map[string]any, err error) {
+	const field = "spec.backendOptions.ocm.manifestWork"
+	patch, err := decodeOption(field, option)
+	if err != nil {
+		return nil, nil, err
+	}
+	for key, why := range map[string]string{
+		"workload":     "the manifest comes from spec.template and spec.overrides",
+		"deleteOption": "spec.deletionPolicy decides what happens to member objects",
+	} {
+		if _, set := patch[key]; set {
+			return nil, nil, invalidOption(field+"."+key, "it cannot be set: "+why, nil)
+		}
+	}
+	merged = config
+	if configs, set := patch["manifestConfigs"]; set {
+		delete(patch, "manifestConfigs")
+		if merged, err = mergeConfig(field+".manifestConfigs", config, configs); err != nil {
+			return nil, nil, err
+		}
+	}
+	if spec, err = mergeJSON(field, map[string]any{}, patch); err != nil {
+		return nil, nil, err
+	}
+	spec["manifestConfigs"] = []any{merged}
+	if err := decodeStrictly(field, spec, &workv1.ManifestWorkSpec{}); err != nil {
+		return nil, nil, err
+	}
+	return spec, merged, nil
+}
+
+// mergeConfig merges the one entry that a workload's ManifestWork has in manifestConfigs. Feedback rules are added to
+// the driver's own; everything else is a merge patch.
+func mergeConfig(field string, config map[string]any, option any) (map[string]any, error) {
+	entries, _ := option.([]any)
+	if len(entries) != 1 {
+		return nil, invalidOption(field, "it must have exactly one entry, for the workload", nil)
+	}
+	entry, ok := entries[0].(map[string]any)
+	if !ok {
+		return nil, invalidOption(field, "its entry is not an object", nil)
+	}
+	if id, set := entry["resourceIdentifier"]; set && hashOf(id) != hashOf(config["resourceIdentifier"]) {
+		return nil, invalidOption(field+"[0].resourceIdentifier", "it is not the workload's; leave it out", nil)
+	}
+	rules, _ := entry["feedbackRules"].([]any)
+	delete(entry, "feedbackRules")
+	merged, err := mergeJSON(field, config, entry)
+	if err != nil {
+		return nil, err
+	}
+	own, _ := merged["feedbackRules"].([]any)
+	merged["feedbackRules"] = append(own, rules...)
+	if err := decodeStrictly(field+"[0]", merged, &workv1.ManifestConfigOption{}); err != nil {
+		return nil, err
+	}
+	return merged, checkConfig(field+"[0]", merged)
+}
+
+// checkConfig refuses what would take the driver's control away, and fills in defaults inside atomic lists.
+func checkConfig(field string, config map[string]any) error {
+	strategy, _ := config["updateStrategy"].(map[string]any)
+	if strategy["type"] != string(workv1.UpdateStrategyTypeServerSideApply) {
+		return invalidOption(field+".updateStrategy.type", "it must stay ServerSideApply", nil)
+	}
+	apply, _ := strategy["serverSideApply"].(map[string]any)
+	ignored, _ := apply["ignoreFields"].([]any)
+	for _, item := range ignored {
+		if m, ok := item.(map[string]any); ok && m["condition"] == nil {
+			m["condition"] = string(workv1.IgnoreFieldsConditionOnSpokePresent)
+		}
+	}
+	names := map[string]bool{}
+	rules, _ := config["feedbackRules"].([]any)
+	for _, rule := range rules {
+		m, _ := rule.(map[string]any)
+		if m["type"] != string(workv1.JSONPathsType) {
+			return invalidOption(field+".feedbackRules", "only rules of type JSONPaths can be added", nil)
+		}
+		paths, _ := m["jsonPaths"].([]any)
+		for _, path := range paths {
+			m, _ := path.(map[string]any)
+			name, _ := m["name"].(string)
+			if names[name] {
+				return invalidOption(field+".feedbackRules", fmt.Sprintf("the name %q is taken", name), nil)
+			}
+			names[name] = true
+		}
+	}
+	conditions, _ := config["conditionRules"].([]any)
+	for _, rule := range conditions {
+		m, _ := rule.(map[string]any)
+		if m["condition"] == workv1.WorkComplete || m["type"] == string(workv1.WellKnownConditionsType) {
+			// The agent never writes a complete manifest again, not even to orphan it (ocm pkg/work/spoke).
+			return invalidOption(field+".conditionRules", "a condition Complete would freeze the workload", nil)
+		}
+	}
+	return nil
+}
+
+// variant is the ManifestWork with another update strategy and delete option; see next for when.
+func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
+	copied := work.DeepCopy()
+	configs, _, _ := unstructured.NestedSlice(copied.Object, "spec", "manifestConfigs")
+	if len(configs) == 1 {
+		if config, ok := configs[0].(map[string]any); ok && m.strategy != workv1.UpdateStrategyTypeServerSideApply {
+			config["updateStrategy"] = map[string]any{"type": string(m.strategy)}
+			// The fields exist: renderWork has put them there.
+			_ = unstructured.SetNestedSlice(copied.Object, configs, "spec", "manifestConfigs")
+		}
+	}
+	_ = unstructured.SetNestedField(copied.Object, string(m.deletion), "spec", "deleteOption", "propagationPolicy")
+	if m.removing != "" {
+		annotate(copied, annotationRemoving, m.removing)
+	}
+	spec, _, _ := unstructured.NestedMap(copied.Object, "spec")
+	annotate(copied, annotationHash, hashOf(spec))
+	return copied
+}

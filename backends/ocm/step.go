@@ -1,0 +1,247 @@
+package ocm
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// presence is what a cluster says about the member object for the newest generation of its ManifestWork.
+type presence int
+
+const (
+	// presenceUnknown: the agent has not looked since the ManifestWork changed, or could not.
+	presenceUnknown presence = iota
+	// presenceMissing: there is no such object.
+	presenceMissing
+	// presenceOurs: there is one with this workload's UID as its label.
+	presenceOurs
+	// presenceForeign: there is one without.
+	presenceForeign
+)
+
+// state is where a workload stands on one cluster, read from its ManifestWork alone.
+type state struct {
+	exists   bool
+	deleting bool
+	held     bool
+	strategy workv1.UpdateStrategyType
+	deletion workv1.DeletePropagationPolicyType
+	// applied is Unknown unless the agent has acted on the newest generation; it holds for strategy and deletion too,
+	// since the agent adds or removes its ownerReference in the same step (ocm pkg/work/spoke/apply).
+	applied        metav1.ConditionStatus
+	appliedMessage string
+	object         presence
+	// owned is true unless the object is known to have no ownerReference of ours.
+	owned bool
+	// notServed is true when the cluster said that it does not know the kind.
+	notServed bool
+}
+
+// intent is what is wanted of one cluster.
+type intent struct {
+	// wanted is false when the workload is to be removed by policy.
+	wanted bool
+	policy v1alpha1.DeletionPolicy
+	hold   bool
+	// adopt skips asking the cluster whether a foreign object is there.
+	adopt bool
+	// ready is true when the cluster is in contact: only then what it said about foreign objects counts.
+	ready bool
+	// missing says which prerequisite is awaited; empty when all are met.
+	missing string
+}
+
+type writeKind int
+
+const (
+	writeNothing writeKind = iota
+	// writeWork creates the ManifestWork or makes it equal to the variant of strategy and deletion.
+	writeWork
+	// writeMarks leaves the spec as it is and sets the held mark.
+	writeMarks
+	// writeDelete deletes the ManifestWork.
+	writeDelete
+)
+
+// move is the next step for one cluster's ManifestWork.
+type move struct {
+	write    writeKind
+	strategy workv1.UpdateStrategyType
+	deletion workv1.DeletePropagationPolicyType
+	removing string
+	// onEvidence makes the write fail when the ManifestWork has changed since it was read.
+	onEvidence bool
+	// waiting says what is awaited before the next step; empty when there is none.
+	waiting string
+}
+
+var (
+	probe = move{
+		write:    writeWork,
+		strategy: workv1.UpdateStrategyTypeReadOnly, deletion: workv1.DeletePropagationPolicyTypeOrphan,
+	}
+	deliver = move{
+		write:    writeWork,
+		strategy: workv1.UpdateStrategyTypeServerSideApply, deletion: workv1.DeletePropagationPolicyTypeOrphan,
+	}
+	// claim and disown change nothing of the object but the agent's ownerReference. That is why they are CreateOnly:
+	// server-side apply would fail before the ownerReference where the manifest is refused, and would write a manifest
+	// that is on its way out.
+	claim = move{
+		write:    writeWork,
+		strategy: workv1.UpdateStrategyTypeCreateOnly, deletion: workv1.DeletePropagationPolicyTypeForeground,
+	}
+	disown = move{
+		write:    writeWork,
+		strategy: workv1.UpdateStrategyTypeCreateOnly, deletion: workv1.DeletePropagationPolicyTypeOrphan,
+	}
+)
+
+// next decides the next step. It looks at the ManifestWork as it is, never at what was decided before.
+//
+// A new ManifestWork begins ReadOnly: OCM adopts whatever it finds, so with conflictPolicy Fail the cluster is asked
+// first. It then stays ServerSideApply with Orphan until it is removed.
+func next(s state, in intent) move {
+	switch {
+	case s.deleting:
+		return move{waiting: waitForAgent(in, "the agent to finish the removal")}
+	case !in.wanted && in.policy == v1alpha1.DeletionPolicyOrphan:
+		return nextOrphaning(s, in)
+	case !in.wanted:
+		return nextRemoving(s, in)
+	case in.hold:
+		if s.exists && !s.held {
+			return move{write: writeMarks}
+		}
+		return move{}
+	case !s.exists:
+		if in.missing != "" {
+			return move{waiting: in.missing}
+		}
+		if in.adopt {
+			return deliver
+		}
+		return probe.wait(waitForAgent(in, "the agent to tell whether the object exists already"))
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && !in.adopt:
+		return nextProbing(s, in)
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && in.missing != "":
+		return move{waiting: in.missing}
+	default:
+		return deliver
+	}
+}
+
+func nextProbing(s state, in intent) move {
+	switch {
+	case s.object == presenceForeign:
+		return probe.wait(conflictMessage)
+	case s.object == presenceUnknown && s.applied == metav1.ConditionFalse:
+		return probe.wait(s.appliedMessage)
+	case s.object == presenceUnknown || !in.ready:
+		return probe.wait(waitForAgent(in, "the agent to tell whether the object exists already"))
+	case in.missing != "":
+		return probe.wait(in.missing)
+	default:
+		return deliver.evidently()
+	}
+}
+
+const conflictMessage = "the object exists already and is not this FleetWorkload's: set conflictPolicy Adopt to take it" +
+	" over, or remove it"
+
+// nextRemoving takes the workload off the cluster and the object with it. The object is only ever deleted by an agent
+// that has confirmed its ownerReference first.
+func nextRemoving(s state, in intent) move {
+	removing := func(m move) move { m.removing = string(v1alpha1.DeletionPolicyDelete); return m }
+	switch {
+	case !s.exists:
+		return move{}
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan:
+		switch {
+		case s.object == presenceMissing, s.object == presenceUnknown && s.notServed:
+			return move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
+		case s.object == presenceForeign && !s.owned:
+			return move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
+		case s.object == presenceForeign:
+			// It carries our ownerReference and not our label: somebody has made it theirs.
+			return removing(disown).wait(waitForAgent(in, "the agent to give the object up"))
+		case s.object == presenceOurs:
+			return removing(claim).evidently().wait(waitForAgent(in, "the agent to confirm that it owns the object"))
+		default:
+			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+		}
+	case s.strategy == workv1.UpdateStrategyTypeCreateOnly && s.deletion == workv1.DeletePropagationPolicyTypeForeground:
+		switch {
+		case s.applied == metav1.ConditionTrue:
+			return move{write: writeDelete, waiting: waitForAgent(in, "the agent to remove the object")}
+		case s.applied == metav1.ConditionFalse && (s.object == presenceMissing || s.notServed):
+			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+		case s.applied == metav1.ConditionFalse:
+			return removing(claim).wait(s.appliedMessage)
+		default:
+			return removing(claim).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
+		}
+	case s.strategy == workv1.UpdateStrategyTypeCreateOnly && s.object == presenceForeign && s.applied == metav1.ConditionTrue:
+		return move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
+	case s.object == presenceOurs, s.object == presenceForeign && s.applied == metav1.ConditionTrue:
+		return removing(claim).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
+	default:
+		// Claiming creates an object that is missing, so the cluster is asked first.
+		return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+	}
+}
+
+// nextOrphaning takes the ManifestWork away and leaves the object, once the agent has confirmed that its
+// ownerReference is gone: it decides at the time of apply what it deletes later.
+func nextOrphaning(s state, in intent) move {
+	removing := func(m move) move { m.removing = string(v1alpha1.DeletionPolicyOrphan); return m }
+	gone := move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
+	orphan := s.deletion == workv1.DeletePropagationPolicyTypeOrphan
+	switch {
+	case !s.exists:
+		return move{}
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && orphan:
+		// ReadOnly leaves an ownerReference as it is (ocm pkg/work/spoke/apply, ReadOnlyApply).
+		switch {
+		case s.object == presenceMissing, s.object == presenceUnknown && s.notServed:
+			return gone
+		case s.object == presenceUnknown:
+			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+		case s.owned:
+			return removing(disown).wait(waitForAgent(in, "the agent to give the object up"))
+		default:
+			return gone
+		}
+	case orphan && s.applied == metav1.ConditionTrue:
+		return gone
+	case s.object == presenceMissing, s.object == presenceUnknown && s.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
+		s.strategy != workv1.UpdateStrategyTypeCreateOnly:
+		return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+	case s.applied == metav1.ConditionFalse && s.strategy == workv1.UpdateStrategyTypeCreateOnly && orphan:
+		if s.notServed {
+			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+		}
+		return removing(disown).wait(s.appliedMessage)
+	default:
+		return removing(disown).wait(waitForAgent(in, "the agent to give the object up"))
+	}
+}
+
+func (m move) wait(what string) move {
+	m.waiting = what
+	return m
+}
+
+func (m move) evidently() move {
+	m.onEvidence = true
+	return m
+}
+
+func waitForAgent(in intent, what string) string {
+	if !in.ready {
+		return what + "; the cluster is out of contact"
+	}
+	return what
+}

@@ -1,0 +1,278 @@
+package ocm
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// conditionFeedbackSynced is set by the agent on each manifest (ocm pkg/work/spoke/controllers/statuscontroller).
+const conditionFeedbackSynced = "StatusFeedbackSynced"
+
+// report is a workload's ManifestWork with the parts of its status taken apart.
+type report struct {
+	name        string
+	cluster     string
+	uid         string
+	deleting    bool
+	annotations map[string]string
+	spec        workv1.ManifestWorkSpec
+	// manifest is the target manifest that the hub holds.
+	manifest map[string]any
+	// applied and available are the whole work's, for its newest generation only; nil otherwise.
+	applied, available *metav1.Condition
+	// conditions and values are those of the one manifest.
+	conditions []metav1.Condition
+	values     map[string]any
+}
+
+func readWork(obj *unstructured.Unstructured) (report, error) {
+	var work workv1.ManifestWork
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &work); err != nil {
+		return report{}, fmt.Errorf("read ManifestWork %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+	}
+	r := report{
+		name: work.Name, cluster: work.Namespace, uid: work.Labels[v1alpha1.LabelUID],
+		deleting: !work.DeletionTimestamp.IsZero(), annotations: work.Annotations, spec: work.Spec,
+		manifest: firstManifest(obj),
+	}
+	current := func(conditionType string) *metav1.Condition {
+		c := meta.FindStatusCondition(work.Status.Conditions, conditionType)
+		if c == nil || c.ObservedGeneration != work.Generation {
+			return nil
+		}
+		return c
+	}
+	r.applied, r.available = current(workv1.WorkApplied), current(workv1.WorkAvailable)
+	if manifests := work.Status.ResourceStatus.Manifests; len(manifests) == 1 {
+		r.conditions = manifests[0].Conditions
+		r.values = feedbackValues(manifests[0].StatusFeedbacks.Values)
+	}
+	return r, nil
+}
+
+// firstManifest is the only manifest of a ManifestWork of ours, as it is in obj.
+func firstManifest(obj *unstructured.Unstructured) map[string]any {
+	manifests, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "workload", "manifests")
+	list, _ := manifests.([]any)
+	if len(list) == 0 {
+		return nil
+	}
+	manifest, _ := list[0].(map[string]any)
+	return manifest
+}
+
+func feedbackValues(values []workv1.FeedbackValue) map[string]any {
+	if len(values) == 0 {
+		return nil
+	}
+	read := make(map[string]any, len(values))
+	for _, value := range values {
+		switch f := value.Value; {
+		case f.Integer != nil:
+			read[value.Name] = *f.Integer
+		case f.String != nil:
+			read[value.Name] = *f.String
+		case f.Boolean != nil:
+			read[value.Name] = *f.Boolean
+		case f.JsonRaw != nil:
+			var parsed any
+			if json.Unmarshal([]byte(*f.JsonRaw), &parsed) == nil {
+				read[value.Name] = parsed
+			}
+		}
+	}
+	return read
+}
+
+// state reads where the workload stands; see next.
+func (r report) state() state {
+	s := state{
+		exists: true, deleting: r.deleting, held: r.annotations[annotationHeld] != "",
+		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,
+		applied: metav1.ConditionUnknown, object: r.presence(), owned: true,
+	}
+	if len(r.spec.ManifestConfigs) > 0 && r.spec.ManifestConfigs[0].UpdateStrategy != nil {
+		s.strategy = r.spec.ManifestConfigs[0].UpdateStrategy.Type
+	}
+	if r.spec.DeleteOption != nil {
+		s.deletion = r.spec.DeleteOption.PropagationPolicy
+	}
+	if r.applied != nil {
+		s.applied = r.applied.Status
+		s.appliedMessage = r.message()
+		s.notServed = r.applied.Status == metav1.ConditionFalse && kindNotServed(r.manifestMessage())
+	}
+	if _, reported := r.values[feedbackOwner]; !reported && r.object(metav1.ConditionTrue) && r.feedbackSynced() {
+		s.owned = false
+	}
+	return s
+}
+
+// object tells whether the agent has looked for the object since the newest generation, with that outcome. Available
+// of a manifest has no generation of its own; that of the work is stamped in the same pass
+// (ocm pkg/work/spoke/conditions, AggregateManifestConditions).
+func (r report) object(found metav1.ConditionStatus) bool {
+	return r.applied != nil && r.available != nil &&
+		meta.IsStatusConditionPresentAndEqual(r.conditions, workv1.ManifestAvailable, found)
+}
+
+func (r report) feedbackSynced() bool {
+	return meta.IsStatusConditionTrue(r.conditions, conditionFeedbackSynced)
+}
+
+func (r report) presence() presence {
+	switch {
+	case r.object(metav1.ConditionFalse):
+		return presenceMissing
+	case !r.object(metav1.ConditionTrue) || r.values[feedbackUID] == nil:
+		// Without the object's UID the values are not from a look at the object.
+		return presenceUnknown
+	case r.uid != "" && r.values[feedbackWorkload] == r.uid:
+		return presenceOurs
+	default:
+		return presenceForeign
+	}
+}
+
+// observe translates the ManifestWork into one cluster's report.
+func (r report) observe(workload backends.Workload) backends.ClusterObservation {
+	s := r.state()
+	o := backends.ClusterObservation{
+		Cluster: r.cluster, Desired: r.replicas(workload), Revision: r.revision(), Applied: metav1.ConditionUnknown,
+		Status: r.status(workload), Held: s.held,
+		Removing: s.deleting || r.annotations[annotationRemoving] != "" ||
+			s.deletion == workv1.DeletePropagationPolicyTypeForeground,
+	}
+	switch {
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign && !o.Removing:
+		o.Conflict, o.Applied, o.Message = true, metav1.ConditionFalse, conflictMessage
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.applied != metav1.ConditionFalse:
+		// ReadOnly reports Applied without having written anything.
+		o.Message = "the agent is asked whether the object exists already"
+	default:
+		o.Applied = s.applied
+		if s.applied == metav1.ConditionFalse {
+			o.Message = s.appliedMessage
+		}
+	}
+	o.Current = o.Applied == metav1.ConditionTrue && r.current(workload, o)
+	if o.Message == "" && o.Applied == metav1.ConditionTrue && !o.Current {
+		o.Message = r.staleMessage()
+	}
+	return o
+}
+
+// current tells whether the values speak about the manifest that the hub holds. The agent stamps the generation of the
+// ManifestWork on conditions even when it has looked at the object before writing it, so only what comes from the object
+// itself proves anything (ocm#1237).
+func (r report) current(workload backends.Workload, o backends.ClusterObservation) bool {
+	if !r.object(metav1.ConditionTrue) || !r.feedbackSynced() ||
+		!meta.IsStatusConditionTrue(r.conditions, workv1.ManifestApplied) {
+		return false
+	}
+	if revision, _ := r.values[feedbackRevision].(string); revision != o.Revision {
+		return false
+	}
+	if o.Desired != nil && r.values[feedbackReplicas] != int64(*o.Desired) {
+		return false
+	}
+	observes := slices.ContainsFunc(workload.Feedback, func(f backends.FeedbackField) bool {
+		return f.Path == observedGenerationPath
+	})
+	return !observes || r.values[feedbackGeneration] == r.values[feedbackObservedGeneration]
+}
+
+func (r report) staleMessage() string {
+	if c := meta.FindStatusCondition(r.conditions, conditionFeedbackSynced); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Message
+	}
+	if c := meta.FindStatusCondition(r.conditions, workv1.ManifestAvailable); c != nil && c.Status != metav1.ConditionTrue {
+		return c.Message
+	}
+	return ""
+}
+
+func (r report) revision() string {
+	revision, _, _ := unstructured.NestedString(r.manifest, "metadata", "annotations", v1alpha1.AnnotationRevision)
+	return revision
+}
+
+func (r report) replicas(workload backends.Workload) *int32 {
+	if len(workload.ReplicasPath) == 0 {
+		return nil
+	}
+	n, found, err := unstructured.NestedInt64(r.manifest, workload.ReplicasPath...)
+	if !found || err != nil {
+		return nil
+	}
+	replicas := int32(n)
+	return &replicas
+}
+
+// status holds the kind's feedback fields; what the driver reads for itself is left out.
+func (r report) status(workload backends.Workload) map[string]any {
+	if r.values == nil {
+		return nil
+	}
+	status := map[string]any{}
+	for _, field := range workload.Feedback {
+		if value, reported := r.values[field.Name]; reported {
+			status[field.Name] = value
+		}
+	}
+	return status
+}
+
+func (r report) manifestMessage() string {
+	if c := meta.FindStatusCondition(r.conditions, workv1.ManifestApplied); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Message
+	}
+	return ""
+}
+
+// message says why the manifest is not applied, with a remedy where there is one.
+func (r report) message() string {
+	text := r.manifestMessage()
+	if text == "" && r.applied != nil {
+		text = r.applied.Message
+	}
+	switch {
+	case kindNotServed(text):
+		return fmt.Sprintf("the cluster does not serve %s %s: install what serves it there%s", r.manifest["apiVersion"],
+			r.manifest["kind"], installHint(fmt.Sprint(r.manifest["apiVersion"])))
+	case strings.Contains(text, "forbidden") && strings.Contains(text, "cannot "):
+		return text + "; give the work agent's service account this right on the cluster"
+	default:
+		return text
+	}
+}
+
+// kindNotServed recognizes the agent's words (ocm pkg/work/helper, BuildResourceMeta) and an API server's.
+func kindNotServed(message string) bool {
+	for _, words := range []string{
+		"the server doesn't have a resource type", "no matches for kind", "the server could not find the requested resource",
+	} {
+		if strings.Contains(message, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func installHint(apiVersion string) string {
+	if strings.HasPrefix(apiVersion, "apps.kruise.io/") {
+		return " (OpenKruise)"
+	}
+	return ""
+}
