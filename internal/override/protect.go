@@ -40,11 +40,11 @@ func (p Paths) protects(path place) (what, remedy string) {
 		switch {
 		case len(path) == 1:
 		case path[1] == "name", path[1] == "namespace":
-			return jsondiff.Pointer(path[:2]...), identityRemedy
+			return jsondiff.Pointer("metadata", path[1]), identityRemedy
 		case path[1] != "labels" && path[1] != "annotations":
-			return jsondiff.Pointer(path[:2]...), metadataRemedy
+			return jsondiff.Pointer("metadata", path[1]), metadataRemedy
 		case len(path) > 2 && isMark(path[2]):
-			return jsondiff.Pointer(path[:3]...), marksRemedy
+			return jsondiff.Pointer("metadata", path[1], path[2]), marksRemedy
 		}
 	}
 	return "", ""
