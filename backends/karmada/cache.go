@@ -1,0 +1,398 @@
+package karmada
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+)
+
+// workByBinding is the index of Works by the namespace/name of their ResourceBinding.
+const workByBinding = "binding"
+
+const (
+	// startRetry is how soon a watch that could not be set up is tried again.
+	startRetry = 3 * time.Second
+	// syncPatience is how long a call waits for the first list of a kind that is new to the driver.
+	syncPatience = 3 * time.Second
+)
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, clusterv1alpha1.Install, workv1alpha1.Install, workv1alpha2.Install,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// newCache holds policies and templates with our label, all bindings, Works and clusters. Neither bindings nor Works
+// carry a label of ours, so what is foreign of them is stripped to almost nothing.
+func newCache(cfg *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper) (cache.Cache, error) {
+	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
+	shared := true
+	c, err := cache.New(cfg, cache.Options{
+		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
+		DefaultLabelSelector: ours, DefaultTransform: stripObject,
+		ByObject: map[client.Object]cache.ByObject{
+			&workv1alpha2.ResourceBinding{}: {Label: labels.Everything(), Transform: stripBinding, UnsafeDisableDeepCopy: &shared},
+			&workv1alpha1.Work{}:            {Label: labels.Everything(), Transform: stripWork, UnsafeDisableDeepCopy: &shared},
+			&clusterv1alpha1.Cluster{}:      {Label: labels.Everything(), Transform: stripCluster, UnsafeDisableDeepCopy: &shared},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build cache: %w", err)
+	}
+	return c, nil
+}
+
+// stripObject keeps of the managed fields only ours, which tell what we set before, and drops the status.
+func stripObject(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	delete(u.Object, "status")
+	var ours []metav1.ManagedFieldsEntry
+	for _, entry := range u.GetManagedFields() {
+		if entry.Manager == ssa.FieldOwner {
+			ours = append(ours, entry)
+		}
+	}
+	u.SetManagedFields(ours)
+	return u, nil
+}
+
+// stripBinding drops the aggregated status, which is read from the Works.
+func stripBinding(obj any) (any, error) {
+	if b, ok := obj.(*workv1alpha2.ResourceBinding); ok {
+		b.ManagedFields = nil
+		b.Status.AggregatedStatus = nil
+	}
+	return obj, nil
+}
+
+// stripWork drops what is in the Works of others.
+func stripWork(obj any) (any, error) {
+	w, ok := obj.(*workv1alpha1.Work)
+	if !ok {
+		return obj, nil
+	}
+	w.ManagedFields = nil
+	for _, m := range w.Spec.Workload.Manifests {
+		if bytes.Contains(m.Raw, []byte(`"`+v1alpha1.LabelManagedBy+`"`)) {
+			return w, nil
+		}
+	}
+	w.Spec.Workload.Manifests, w.Status.ManifestStatuses = nil, nil
+	return w, nil
+}
+
+func stripCluster(obj any) (any, error) {
+	if c, ok := obj.(*clusterv1alpha1.Cluster); ok {
+		c.ManagedFields = nil
+		c.Spec.ResourceModels = nil
+		c.Status.NodeSummary, c.Status.ResourceSummary = nil, nil
+	}
+	return obj, nil
+}
+
+// watches are the informers and what their events mean.
+type watches struct {
+	mu     sync.Mutex
+	synced []toolscache.InformerSynced
+	// base is true when the informers of Karmada's own kinds are set up.
+	base  bool
+	kinds map[schema.GroupVersionKind]bool
+	// owners maps bindings to FleetWorkloads. It is filled by every call that reads a workload, so that after the first
+	// pass over all FleetWorkloads it knows all.
+	owners map[types.NamespacedName]types.NamespacedName
+	notify func(types.NamespacedName)
+}
+
+func (w *watches) ready() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.base {
+		return &backends.Error{
+			Code: backends.CodeNotReady, Message: "the watches on the Karmada control plane are not set up yet",
+			Remedy: "wait; if it lasts, check that the control plane has Karmada's CRDs and the cluster API",
+		}
+	}
+	for _, synced := range w.synced {
+		if !synced() {
+			return &backends.Error{
+				Code: backends.CodeNotReady, Message: "the cache of the Karmada control plane is not filled yet",
+				Remedy: "wait; if it lasts, check the rights of the operator's user there",
+			}
+		}
+	}
+	return nil
+}
+
+func bindingOf(w backends.Workload) types.NamespacedName {
+	return types.NamespacedName{Namespace: w.Namespace, Name: bindingName(w)}
+}
+
+func (w *watches) remember(q backends.Query) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.owners == nil {
+		w.owners = map[types.NamespacedName]types.NamespacedName{}
+	}
+	w.owners[bindingOf(q.Workload)] = q.Key.NamespacedName
+}
+
+func (w *watches) forget(q backends.Query) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.owners[bindingOf(q.Workload)] == q.Key.NamespacedName {
+		delete(w.owners, bindingOf(q.Workload))
+	}
+}
+
+// tell notifies of the FleetWorkload behind a binding.
+func (w *watches) tell(binding types.NamespacedName) {
+	w.mu.Lock()
+	owner, found := w.owners[binding]
+	notify := w.notify
+	w.mu.Unlock()
+	if found && notify != nil {
+		notify(owner)
+	}
+}
+
+func (w *watches) tellOwner(obj client.Object) {
+	namespace, name, ok := splitOwner(obj.GetAnnotations()[v1alpha1.AnnotationOwner])
+	w.mu.Lock()
+	notify := w.notify
+	w.mu.Unlock()
+	if ok && notify != nil {
+		notify(types.NamespacedName{Namespace: namespace, Name: name})
+	}
+}
+
+func (w *watches) tellFleet() {
+	w.mu.Lock()
+	notify := w.notify
+	w.mu.Unlock()
+	if notify != nil {
+		notify(types.NamespacedName{})
+	}
+}
+
+func splitOwner(owner string) (namespace, name string, ok bool) {
+	namespace, name, err := toolscache.SplitMetaNamespaceKey(owner)
+	return namespace, name, err == nil && namespace != "" && name != ""
+}
+
+// Run watches the control plane until ctx ends.
+func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
+	d.watches.mu.Lock()
+	d.watches.notify = notify
+	d.watches.mu.Unlock()
+	go d.kinds.refresh(ctx)
+	go d.setUp(ctx)
+	if err := d.cache.Start(ctx); err != nil {
+		return fmt.Errorf("run the cache of Karmada: %w", err)
+	}
+	return nil
+}
+
+// setUp starts the watches on Karmada's own kinds. A control plane that is not there yet, or not whole, is tried again.
+func (d *Driver) setUp(ctx context.Context) {
+	indexed := false
+	for {
+		err := d.watchBase(ctx, &indexed)
+		if err == nil {
+			break
+		}
+		d.log.Info("cannot watch the Karmada control plane yet", "cause", err.Error())
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(startRetry):
+		}
+	}
+	if d.cache.WaitForCacheSync(ctx) {
+		d.watches.tellFleet()
+	}
+}
+
+func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
+	if !*indexed {
+		if err := d.cache.IndexField(ctx, &workv1alpha1.Work{}, workByBinding, indexWork); err != nil {
+			return err
+		}
+		*indexed = true
+	}
+	policy, override := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	policy.SetGroupVersionKind(policyGVK)
+	override.SetGroupVersionKind(overrideGVK)
+	objects := []struct {
+		object  client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{policy, d.watches.onObject()},
+		{override, d.watches.onObject()},
+		{&workv1alpha2.ResourceBinding{}, d.watches.onBinding()},
+		{&workv1alpha1.Work{}, d.watches.onWork()},
+		{&clusterv1alpha1.Cluster{}, d.watches.onCluster()},
+	}
+	// All informers first: a handler that is added twice is called twice.
+	informers := make([]cache.Informer, len(objects))
+	for i, o := range objects {
+		informer, err := d.cache.GetInformer(ctx, o.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+		informers[i] = informer
+	}
+	var synced []toolscache.InformerSynced
+	for i, o := range objects {
+		registration, err := informers[i].AddEventHandler(o.handler)
+		if err != nil {
+			return err
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	d.watches.mu.Lock()
+	defer d.watches.mu.Unlock()
+	d.watches.synced, d.watches.base = synced, true
+	return nil
+}
+
+func indexWork(obj client.Object) []string {
+	annotations := obj.GetAnnotations()
+	namespace, name := annotations[workv1alpha2.ResourceBindingNamespaceAnnotationKey], annotations[workv1alpha2.ResourceBindingNameAnnotationKey]
+	if name == "" {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: namespace, Name: name}.String()}
+}
+
+// watchKind watches the templates of a kind from the first time it is used.
+func (d *Driver) watchKind(ctx context.Context, w backends.Workload) error {
+	d.watches.mu.Lock()
+	watched := d.watches.kinds[w.GVK]
+	d.watches.mu.Unlock()
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(w.GVK)
+	if watched {
+		return nil
+	}
+	informer, err := d.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if meta.IsNoMatchError(err) {
+		return notServed(w.GVK, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
+	}
+	if err != nil {
+		return backends.Classify("watch "+w.GVK.String(), fmt.Errorf("watch %s: %w", w.GVK, err))
+	}
+	wait, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	if !toolscache.WaitForCacheSync(wait.Done(), informer.HasSynced) {
+		return &backends.Error{
+			Code: backends.CodeNotReady, Message: fmt.Sprintf("the cache of %s is not filled yet", w.GVK),
+			Remedy: "wait; if it lasts, grant the operator's user list and watch on this kind on the Karmada control plane",
+		}
+	}
+	d.watches.mu.Lock()
+	defer d.watches.mu.Unlock()
+	if d.watches.kinds[w.GVK] {
+		return nil
+	}
+	if _, err := informer.AddEventHandler(d.watches.onObject()); err != nil {
+		return fmt.Errorf("watch %s: %w", w.GVK, err)
+	}
+	if d.watches.kinds == nil {
+		d.watches.kinds = map[schema.GroupVersionKind]bool{}
+	}
+	d.watches.kinds[w.GVK] = true
+	return nil
+}
+
+// onObject is for templates and policies: all but their status matters.
+func (w *watches) onObject() toolscache.ResourceEventHandler {
+	return handler(func(a, b *unstructured.Unstructured) bool {
+		return a.GetGeneration() == b.GetGeneration() && a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) &&
+			equality.Semantic.DeepEqual(a.GetLabels(), b.GetLabels()) &&
+			equality.Semantic.DeepEqual(a.GetAnnotations(), b.GetAnnotations())
+	}, func(obj *unstructured.Unstructured) { w.tellOwner(obj) })
+}
+
+// onBinding: the scheduler's result matters, the aggregated status does not.
+func (w *watches) onBinding() toolscache.ResourceEventHandler {
+	return handler(func(a, b *workv1alpha2.ResourceBinding) bool {
+		return a.Generation == b.Generation && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
+			a.Status.SchedulerObservedGeneration == b.Status.SchedulerObservedGeneration &&
+			equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
+	}, func(b *workv1alpha2.ResourceBinding) { w.tell(client.ObjectKeyFromObject(b)) })
+}
+
+func (w *watches) onWork() toolscache.ResourceEventHandler {
+	return handler(func(a, b *workv1alpha1.Work) bool { return a.ResourceVersion == b.ResourceVersion },
+		func(obj *workv1alpha1.Work) {
+			annotations := obj.GetAnnotations()
+			w.tell(types.NamespacedName{
+				Namespace: annotations[workv1alpha2.ResourceBindingNamespaceAnnotationKey],
+				Name:      annotations[workv1alpha2.ResourceBindingNameAnnotationKey],
+			})
+		})
+}
+
+func (w *watches) onCluster() toolscache.ResourceEventHandler {
+	return handler(sameForUs, func(*clusterv1alpha1.Cluster) { w.tellFleet() })
+}
+
+// handler calls tell for objects that come and go, and for changes that are not the same.
+func handler[T client.Object](same func(a, b T) bool, tell func(T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if o, ok := obj.(T); ok && !isInInitialList {
+				tell(o)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			a, okA := before.(T)
+			b, okB := after.(T)
+			if okA && okB && !same(a, b) {
+				tell(b)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			if o, ok := obj.(T); ok {
+				tell(o)
+			}
+		},
+	}
+}

@@ -1,0 +1,409 @@
+package karmada
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+)
+
+// Options set a driver up.
+type Options struct {
+	// Log receives what happens in the background. The zero value discards it.
+	Log logr.Logger
+}
+
+// Driver carries workloads out through one Karmada control plane.
+type Driver struct {
+	client client.Client
+	cache  cache.Cache
+	kinds  kinds
+	log    logr.Logger
+
+	watches  watches
+	expected expectations
+}
+
+var (
+	_ backends.Driver = (*Driver)(nil)
+	_ backends.Runner = (*Driver)(nil)
+)
+
+// New returns a driver for the Karmada control plane whose API server cfg leads to. It sends no request; Run must be
+// called before it is of use.
+func New(cfg *rest.Config, opts Options) (*Driver, error) {
+	cfg = rest.CopyConfig(cfg)
+	if cfg.QPS == 0 {
+		// Karmada's API server has priority and fairness; a limit on our side would only delay gates.
+		cfg.QPS = -1
+	}
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Karmada: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Karmada: %w", err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	direct, err := client.New(cfg, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connect to Karmada: %w", err)
+	}
+	cached, err := newCache(cfg, httpClient, scheme, mapper)
+	if err != nil {
+		return nil, err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Karmada: %w", err)
+	}
+	d := &Driver{client: direct, cache: cached, kinds: kinds{discovery: disco}, log: opts.Log}
+	if d.log.GetSink() == nil {
+		d.log = logr.Discard()
+	}
+	return d, nil
+}
+
+// Features tells what the driver can do.
+func (d *Driver) Features() backends.Features {
+	return backends.Features{backends.FeatureHold: true}
+}
+
+// Clusters returns Karmada's clusters.
+func (d *Driver) Clusters(ctx context.Context) (backends.Fleet, error) {
+	clusters, err := d.clusters(ctx)
+	if err != nil {
+		return backends.Fleet{}, err
+	}
+	return toFleet(clusters), nil
+}
+
+// Observe tells what Karmada reports.
+func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Observation, error) {
+	clusters, err := d.clusters(ctx)
+	if err != nil {
+		return backends.Observation{}, err
+	}
+	live, err := d.load(ctx, query)
+	if err != nil {
+		return backends.Observation{}, err
+	}
+	live = live.own(query)
+	o := translate(query, live, toFleet(clusters))
+	o.Selection, err = choose(query, clusters, live)
+	if err != nil {
+		return backends.Observation{}, err
+	}
+	return o, nil
+}
+
+// Apply takes the next step towards desired.
+func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
+	want, err := render(desired)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	live, err := d.load(ctx, desired.Query)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	if err := checkOwners(desired.Query, live); err != nil {
+		return backends.Progress{}, err
+	}
+	if want == nil { // no targets: what runs goes on running (R7)
+		return backends.Progress{Waiting: "the choice of clusters"}, nil
+	}
+	if live.template == nil || !ssa.UpToDate(live.template, want.template) {
+		if err := d.kinds.check(desired.Workload.GVK); err != nil {
+			return backends.Progress{}, err
+		}
+	}
+	if behind := d.expected.behind(live); behind != "" {
+		return backends.Progress{Waiting: behind}, nil
+	}
+	step := decide(desired, want, live)
+	if len(step.writes) > 0 {
+		if err := d.prepare(ctx, desired, want, live); err != nil {
+			return backends.Progress{}, err
+		}
+	}
+	if err := d.carryOut(ctx, step.writes); err != nil {
+		return backends.Progress{}, err
+	}
+	return backends.Progress{Done: step.waiting == "", Waiting: step.waiting}, nil
+}
+
+// Delete takes the next step towards having nothing of the workload on Karmada.
+func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy) (backends.Progress, error) {
+	clusters, err := d.clusters(ctx)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	live, err := d.load(ctx, query)
+	if err != nil && backends.CodeOf(err) != backends.CodeKindNotServed {
+		return backends.Progress{}, err
+	}
+	live = live.own(query)
+	if behind := d.expected.behind(live); behind != "" {
+		return backends.Progress{Waiting: behind}, nil
+	}
+	step := decideDelete(query, policy, live, toFleet(clusters))
+	if err := d.carryOut(ctx, step.writes); err != nil {
+		return backends.Progress{}, err
+	}
+	for _, w := range step.release {
+		if err := d.release(ctx, w); err != nil {
+			return backends.Progress{}, err
+		}
+	}
+	if step.waiting == "" {
+		d.watches.forget(query)
+	}
+	return backends.Progress{Done: step.waiting == "", Waiting: step.waiting}, nil
+}
+
+// clusters returns Karmada's clusters as cached; they must not be changed.
+func (d *Driver) clusters(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
+	if err := d.watches.ready(); err != nil {
+		return nil, err
+	}
+	var clusters clusterv1alpha1.ClusterList
+	if err := d.cache.List(ctx, &clusters); err != nil {
+		return nil, backends.Classify("list clusters", fmt.Errorf("list Karmada's clusters: %w", err))
+	}
+	return clusters.Items, nil
+}
+
+// load reads what Karmada has of the workload from the cache. With a kind that is not served it returns that error, and
+// all the rest.
+func (d *Driver) load(ctx context.Context, q backends.Query) (world, error) {
+	if err := d.watches.ready(); err != nil {
+		return world{}, err
+	}
+	d.watches.remember(q)
+	notServed := d.watchKind(ctx, q.Workload)
+	if notServed != nil && backends.CodeOf(notServed) != backends.CodeKindNotServed {
+		return world{}, notServed
+	}
+	var live world
+	var err error
+	name := policyName(q.Key)
+	if notServed == nil {
+		live.template = &unstructured.Unstructured{}
+		live.template.SetGroupVersionKind(q.Workload.GVK)
+		err = d.get(ctx, q.Workload.Namespace, q.Workload.Name, &live.template)
+	}
+	live.policy, live.override = &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	live.policy.SetGroupVersionKind(policyGVK)
+	live.override.SetGroupVersionKind(overrideGVK)
+	err = errors.Join(err, d.get(ctx, q.Workload.Namespace, name, &live.policy),
+		d.get(ctx, q.Workload.Namespace, name, &live.override))
+	if err != nil {
+		return world{}, err
+	}
+	binding := &workv1alpha2.ResourceBinding{}
+	at := types.NamespacedName{Namespace: q.Workload.Namespace, Name: bindingName(q.Workload)}
+	switch err := d.cache.Get(ctx, at, binding); {
+	case err == nil:
+		live.binding = binding
+	case !apierrors.IsNotFound(err):
+		return world{}, backends.Classify("get binding "+at.String(), err)
+	}
+	var works workv1alpha1.WorkList
+	if err := d.cache.List(ctx, &works, client.MatchingFields{workByBinding: at.String()}); err != nil {
+		return world{}, backends.Classify("list works of "+at.String(), err)
+	}
+	for i := range works.Items {
+		w := newWork(&works.Items[i])
+		id := w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel]
+		if w.ours(q.Key) || live.binding != nil && id != "" && id == live.binding.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] {
+			live.works = append(live.works, w)
+		}
+	}
+	slices.SortFunc(live.works, func(a, b work) int { return compareWorks(a, b) })
+	return live, notServed
+}
+
+// get reads an object from the cache, and sets the pointer to nil when there is none.
+func (d *Driver) get(ctx context.Context, namespace, name string, obj **unstructured.Unstructured) error {
+	err := d.cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, *obj)
+	if err == nil {
+		return nil
+	}
+	kind := (*obj).GetKind()
+	*obj = nil
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return backends.Classify(fmt.Sprintf("get %s %s/%s", kind, namespace, name), err)
+}
+
+// prepare makes sure, before the first write, that what is missing in the cache is not there in truth: the cache holds
+// only what has our label. It also creates the namespace; it is never deleted, since Karmada would delete it on members
+// with everything in it.
+func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *rendered, live world) error {
+	for _, pair := range []struct{ live, want *unstructured.Unstructured }{
+		{live.template, want.template}, {live.policy, want.policy}, {live.override, want.override},
+	} {
+		if pair.live != nil || pair.want == nil {
+			continue
+		}
+		if err := d.checkFree(ctx, desired, pair.want); err != nil {
+			return err
+		}
+	}
+	if live.policy != nil || live.override != nil || live.template != nil {
+		return nil
+	}
+	return d.ensureNamespace(ctx, desired.Workload.Namespace)
+}
+
+func (d *Driver) checkFree(ctx context.Context, desired backends.Desired, want *unstructured.Unstructured) error {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(want.GroupVersionKind())
+	err := d.client.Get(ctx, client.ObjectKeyFromObject(want), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		op := fmt.Sprintf("get %s %s", want.GetKind(), client.ObjectKeyFromObject(want))
+		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	}
+	if found.Labels[v1alpha1.LabelUID] == string(desired.Key.UID) {
+		return nil // the cache will show it
+	}
+	obj := reference(want.GetAPIVersion(), want.GetKind(), want.GetNamespace(), want.GetName())
+	obj.SetAnnotations(found.Annotations)
+	return nameConflict(obj, desired.Workload.Name)
+}
+
+func (d *Driver) ensureNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := d.client.Get(ctx, types.NamespacedName{Name: name}, &corev1.Namespace{})
+	if err == nil {
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		err = d.client.Create(ctx, namespace)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		op := "create namespace " + name
+		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	}
+	return nil
+}
+
+// carryOut sends the writes in order and stops at the first that fails.
+func (d *Driver) carryOut(ctx context.Context, writes []write) error {
+	for _, w := range writes {
+		if w.remove {
+			if err := d.remove(ctx, w.object); err != nil {
+				return err
+			}
+			continue
+		}
+		sent, err := ssa.Send(ctx, d.client, w.object)
+		if err != nil {
+			return err
+		}
+		d.expected.add(sent)
+	}
+	return nil
+}
+
+// remove deletes the object if it is still the one that was seen.
+func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) error {
+	opts := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
+	if uid := obj.GetUID(); uid != "" {
+		opts = append(opts, client.Preconditions{UID: &uid})
+	}
+	target := reference(obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName())
+	if err := client.IgnoreNotFound(d.client.Delete(ctx, target, opts...)); err != nil {
+		op := fmt.Sprintf("delete %s %s", obj.GetKind(), client.ObjectKeyFromObject(obj))
+		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	}
+	return nil
+}
+
+// release takes Karmada's finalizer from a Work, see untouchable.
+func (d *Driver) release(ctx context.Context, w work) error {
+	if !slices.Contains(w.Finalizers, executionFinalizer) {
+		return nil
+	}
+	kept := slices.DeleteFunc(slices.Clone(w.Finalizers), func(f string) bool { return f == executionFinalizer })
+	before := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.Namespace, Name: w.Name, ResourceVersion: w.ResourceVersion, Finalizers: w.Finalizers,
+	}}
+	after := before.DeepCopy()
+	after.Finalizers = kept
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(d.client.Patch(ctx, after, patch)); err != nil {
+		op := fmt.Sprintf("release work %s/%s", w.Namespace, w.Name)
+		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	}
+	return nil
+}
+
+// expectations remember what was written until the cache shows it. Deciding on what the cache had before would take a
+// gate for closed that has just been opened.
+type expectations struct {
+	mu   sync.Mutex
+	seen map[objectKey]expectation
+}
+
+func (e *expectations) add(obj *unstructured.Unstructured) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seen == nil {
+		e.seen = map[objectKey]expectation{}
+	}
+	e.seen[keyOf(obj)] = newExpectation(obj)
+	maps.DeleteFunc(e.seen, func(_ objectKey, x expectation) bool { return x.expired() })
+}
+
+// behind says what the cache does not show yet; it is empty when it is up to date.
+func (e *expectations) behind(live world) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, obj := range []*unstructured.Unstructured{live.template, live.policy, live.override} {
+		if obj == nil {
+			continue
+		}
+		key := keyOf(obj)
+		x, found := e.seen[key]
+		if !found {
+			continue
+		}
+		if !x.expired() && x.newer(obj) {
+			return fmt.Sprintf("the cache to show %s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+		}
+		delete(e.seen, key)
+	}
+	return ""
+}

@@ -1,0 +1,504 @@
+package karmada
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+)
+
+// The gate makes one change reach a member once (R8), although it takes several objects on Karmada: while dispatching is
+// suspended Karmada goes on rendering Works and leaves the members alone, so all objects are written, the outcome is read
+// from the Works, and only then is the suspension lifted. Every position is read from what is there:
+//
+//	1 the policy suspends all dispatching, nothing else of it changes
+//	2 the binding and every Work are seen suspended
+//	3 override, template and placement are written
+//	4 the binding and the Works of all targets are as wanted, and no others are left
+//	5 the policy is final: the suspension is lifted, but for held clusters
+//
+// A Work that is on its way out is not waited for: it is deleted from the member whatever the suspension says, and with
+// its cluster lost it would keep all others waiting.
+
+// write is one write of a decision.
+type write struct {
+	// object is applied, or deleted when remove is set.
+	object *unstructured.Unstructured
+	remove bool
+}
+
+// decision is the next step towards what is wanted: writes, in order, then what is awaited. It is done when there is
+// nothing to wait for.
+type decision struct {
+	writes  []write
+	waiting string
+}
+
+// decide tells the next step. It is pure; what it is given is not changed.
+func decide(desired backends.Desired, want *rendered, live world) decision {
+	s := state{desired: desired, want: want, live: live}
+	s.templateStale = !ssa.UpToDate(live.template, want.template)
+	if want.override == nil {
+		s.overrideStale = live.override != nil
+	} else {
+		s.overrideStale = !ssa.UpToDate(live.override, want.override)
+	}
+	final := ssa.UpToDate(live.policy, want.policy)
+	if !s.templateStale && !s.overrideStale {
+		if final {
+			return decision{}
+		}
+		if ssa.UpToDate(live.policy, withSuspension(want.policy, policySuspension(live.policy))) {
+			return s.lift()
+		}
+	}
+	if live.binding == nil && len(live.works) == 0 {
+		return s.create()
+	}
+	return s.change()
+}
+
+// state is what the steps of a decision share.
+type state struct {
+	desired backends.Desired
+	want    *rendered
+	live    world
+
+	templateStale, overrideStale bool
+}
+
+// lift is position 4 and 5, and everything that is about the suspension alone.
+func (s state) lift() decision {
+	now, next := policySuspension(s.live.policy), policySuspension(s.want.policy)
+	released := slices.ContainsFunc(s.want.clusters, func(cluster string) bool {
+		return suspendsOn(now, cluster) && !suspendsOn(next, cluster)
+	})
+	if released {
+		if reason := unfinished(s.desired, s.want, s.live); reason != "" {
+			return decision{waiting: reason}
+		}
+	}
+	return decision{writes: []write{{object: s.want.policy}}}
+}
+
+// create writes a workload that Karmada has nothing of yet. Its policy suspends dispatching from the start, so the first
+// manifests are checked before a member sees them.
+func (s state) create() decision {
+	var d decision
+	if s.overrideStale {
+		d.writes = append(d.writes, s.writeOverride())
+	}
+	closed := gated(s.want.policy)
+	if !ssa.UpToDate(s.live.policy, closed) {
+		// The template comes only once this has been seen: Karmada must not find it before the policy, or another policy
+		// may claim it.
+		d.writes = append(d.writes, write{object: closed})
+		d.waiting = "the PropagationPolicy to be seen"
+		return d
+	}
+	if s.templateStale {
+		d.writes = append(d.writes, write{object: s.want.template})
+	}
+	d.waiting = "Karmada to bind the template"
+	return d
+}
+
+// change is position 1 to 3.
+func (s state) change() decision {
+	if !suspendsAll(policySuspension(s.live.policy)) {
+		return s.suspend()
+	}
+	if reason := notSuspended(s.live); reason != "" {
+		return decision{waiting: reason}
+	}
+	var d decision
+	if s.overrideStale {
+		d.writes = append(d.writes, s.writeOverride())
+	}
+	closed := gated(s.want.policy)
+	policyStale := !ssa.UpToDate(s.live.policy, closed)
+	policyFirst, templateFirst := s.order()
+	if policyStale && policyFirst {
+		d.writes = append(d.writes, write{object: closed})
+	}
+	if s.templateStale && templateFirst {
+		d.writes = append(d.writes, write{object: s.want.template})
+	}
+	switch {
+	case len(d.writes) > 0:
+		d.waiting = "Karmada to take up the change"
+	default:
+		d.waiting = "Karmada to take up the number of replicas and the placement"
+	}
+	return d
+}
+
+func (s state) writeOverride() write {
+	if s.want.override == nil {
+		return write{object: s.live.override, remove: true}
+	}
+	return write{object: s.want.override}
+}
+
+// suspend is position 1. It waits until the end of the change before has reached all Works: a Work that is still
+// suspended from that one would be taken for suspended by this one.
+func (s state) suspend() decision {
+	if s.live.policy == nil {
+		// Somebody deleted it. What runs was placed as the binding says, and stays so until the gate is closed.
+		return decision{
+			writes:  []write{{object: gated(withPlacement(s.want.policy, s.live.binding))}},
+			waiting: "Karmada to suspend dispatching",
+		}
+	}
+	now := policySuspension(s.live.policy)
+	var late []string
+	for _, w := range s.live.works {
+		if w.suspended() && !w.terminating() && !suspendsOn(now, w.cluster) {
+			late = append(late, w.cluster)
+		}
+	}
+	if len(late) > 0 {
+		return decision{waiting: "Karmada to dispatch the change before this one to " + list(late)}
+	}
+	closed := gated(s.want.policy)
+	if !ssa.UpToDate(s.live.policy, withSuspension(s.want.policy, now)) {
+		closed = suspendOnly(s.live.policy, s.desired.Key)
+	}
+	return decision{writes: []write{{object: closed}}, waiting: "Karmada to suspend dispatching"}
+}
+
+// suspendOnly returns the policy as it is, with all dispatching suspended.
+func suspendOnly(policy *unstructured.Unstructured, key backends.Key) *unstructured.Unstructured {
+	current := newObject(policyGVK, policy.GetNamespace(), policy.GetName(), key)
+	current.Object["spec"] = policy.DeepCopy().Object["spec"]
+	return gated(current)
+}
+
+// order tells which of placement and template may be written now. Karmada sees them one after the other, and with the
+// wrong one first a small cluster's share may be rounded to nothing for a moment, which deletes its object. Webster's
+// method never takes from a cluster when the total grows. So the template goes first when the total grows, the placement
+// when it shrinks, and the second is written once the binding has the first.
+func (s state) order() (policyFirst, templateFirst bool) {
+	if s.want.total == nil || s.live.binding == nil {
+		return true, true
+	}
+	total := *s.want.total
+	bound := int64(s.live.binding.Spec.Replicas)
+	asked := bound
+	if s.live.template != nil {
+		if n, found, err := unstructured.NestedInt64(s.live.template.Object, s.desired.Workload.ReplicasPath...); err == nil && found {
+			asked = n
+		}
+	}
+	policyFirst = bound >= total && asked >= total
+	templateFirst = total >= bound && total >= asked || samePlacement(s.live.binding, s.want.policy)
+	return policyFirst, templateFirst
+}
+
+// notSuspended says why a manifest written now might reach a member; it is empty when none can.
+func notSuspended(live world) string {
+	if live.binding == nil {
+		return "Karmada to remove what is left of the binding before"
+	}
+	if live.binding.DeletionTimestamp != nil {
+		return "Karmada to remove the binding before"
+	}
+	if s := live.binding.Spec.Suspension; s == nil || !suspendsAll(s.Suspension) {
+		return "Karmada to suspend dispatching"
+	}
+	var open []string
+	for _, w := range live.works {
+		if !w.suspended() && !w.terminating() {
+			open = append(open, w.cluster)
+		}
+	}
+	if len(open) > 0 {
+		return "Karmada to suspend dispatching to " + list(open)
+	}
+	return ""
+}
+
+// unfinished says what is missing for the Works to be the wanted ones; it is empty when nothing is.
+func unfinished(desired backends.Desired, want *rendered, live world) string {
+	b := live.binding
+	switch {
+	case b == nil || live.template == nil:
+		return "Karmada to bind the template"
+	case b.DeletionTimestamp != nil || b.Spec.Resource.UID != live.template.GetUID():
+		return "Karmada to replace the binding of an earlier object of that name"
+	case want.total != nil && int64(b.Spec.Replicas) != *want.total:
+		return fmt.Sprintf("Karmada to take up %d replicas", *want.total)
+	case !samePlacement(b, live.policy):
+		return "Karmada to take up the placement"
+	case b.Generation != b.Status.SchedulerObservedGeneration:
+		return "Karmada to schedule it" + schedulerMessage(b)
+	}
+	if got := scheduled(b); !maps.Equal(got, wantedReplicas(want, got)) {
+		return fmt.Sprintf("Karmada to schedule it on %s; now it is on %s%s",
+			list(want.clusters), list(slices.Sorted(maps.Keys(got))), schedulerMessage(b))
+	}
+	for _, w := range live.works {
+		if !w.terminating() && !slices.Contains(want.clusters, w.cluster) && !neededElsewhere(b, w.cluster) {
+			return "Karmada to leave " + w.cluster
+		}
+	}
+	for _, t := range desired.Targets {
+		if !slices.Contains(want.clusters, t.Cluster) {
+			continue
+		}
+		w, found := live.work(t.Cluster)
+		if !found {
+			return "Karmada to render the manifest of " + t.Cluster
+		}
+		if reason := notFinal(desired, want, live, t, w); reason != "" {
+			return fmt.Sprintf("Karmada to render the manifest of %s: %s", t.Cluster, reason)
+		}
+	}
+	return ""
+}
+
+// notFinal says why the Work's manifest is not the target's. Of what was taken out of the template the revision tells,
+// of replicas the template's generation, of what was taken out of the overrides the record of those applied; that all
+// is there is checked on the manifest itself.
+func notFinal(desired backends.Desired, want *rendered, live world, t backends.Target, w work) string {
+	if w.manifest == nil {
+		return "it cannot be read"
+	}
+	annotations := w.manifest.GetAnnotations()
+	if annotations[v1alpha1.AnnotationRevision] != desired.Revision {
+		return "it has another revision"
+	}
+	generation := annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey]
+	if generation != strconv.FormatInt(live.template.GetGeneration(), 10) {
+		return "it is of an earlier generation of the template"
+	}
+	rules, known := rulesFor(want, t.Cluster)
+	if known && !sameOverrides(w.Annotations[appliedOverridesAnnotation], policyName(desired.Key), rules) {
+		return "its overrides are not applied"
+	}
+	if want.foreignRules { // what backendOptions make of the manifest is not known here
+		return ""
+	}
+	if !ssa.Contains(w.manifest.Object, withoutLost(t.Manifest.Object, w.manifest.Object)) {
+		return "a field differs; another override policy may select this workload"
+	}
+	return ""
+}
+
+// rulesFor returns the overriders of the cluster. They are not known when a rule of backendOptions chooses clusters by
+// anything but their names: that is Karmada's to evaluate.
+func rulesFor(want *rendered, cluster string) (overriders []policyv1alpha1.Overriders, known bool) {
+	for _, r := range want.rules {
+		if r.TargetCluster == nil {
+			overriders = append(overriders, r.Overriders)
+			continue
+		}
+		names := r.TargetCluster.ClusterNames
+		if len(names) == 0 || !reflect.DeepEqual(*r.TargetCluster, policyv1alpha1.ClusterAffinity{ClusterNames: names}) {
+			return nil, false
+		}
+		if slices.Contains(names, cluster) {
+			overriders = append(overriders, r.Overriders)
+		}
+	}
+	return overriders, true
+}
+
+// sameOverrides compares the record on a Work with the rules of our policy for its cluster.
+func sameOverrides(record, policy string, rules []policyv1alpha1.Overriders) bool {
+	var shadows []struct {
+		PolicyName string                    `json:"policyName"`
+		Overriders policyv1alpha1.Overriders `json:"overriders"`
+	}
+	if record != "" {
+		if err := json.Unmarshal([]byte(record), &shadows); err != nil {
+			return false
+		}
+	}
+	var got []policyv1alpha1.Overriders
+	for _, s := range shadows {
+		if s.PolicyName == policy {
+			got = append(got, s.Overriders)
+		}
+	}
+	if len(got) != len(rules) {
+		return false
+	}
+	return equality.Semantic.DeepEqual(plain(got), plain(rules))
+}
+
+// plain returns the value as decoded JSON, so that the notation of raw values does not matter.
+func plain(v any) any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var out any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// withoutLost returns want without zero values that have lacks: the API server drops them from built-in kinds.
+func withoutLost(want, have map[string]any) map[string]any {
+	out := make(map[string]any, len(want))
+	for key, value := range want {
+		other, found := have[key]
+		if !found && isZero(value) {
+			continue
+		}
+		out[key] = withoutLostIn(value, other)
+	}
+	return out
+}
+
+func withoutLostIn(want, have any) any {
+	switch w := want.(type) {
+	case map[string]any:
+		if h, ok := have.(map[string]any); ok {
+			return withoutLost(w, h)
+		}
+	case []any:
+		if h, ok := have.([]any); ok && len(h) == len(w) {
+			out := make([]any, len(w))
+			for i := range w {
+				out[i] = withoutLostIn(w[i], h[i])
+			}
+			return out
+		}
+	}
+	return want
+}
+
+func samePlacement(b *workv1alpha2.ResourceBinding, policy *unstructured.Unstructured) bool {
+	placement, err := policyPlacement(policy)
+	return err == nil && b.Spec.Placement != nil && equality.Semantic.DeepEqual(*b.Spec.Placement, placement)
+}
+
+func scheduled(b *workv1alpha2.ResourceBinding) map[string]int32 {
+	out := map[string]int32{}
+	for _, c := range b.Spec.Clusters {
+		out[c.Name] = c.Replicas
+	}
+	return out
+}
+
+// wantedReplicas is what the scheduler must have given; for kinds without replicas its numbers do not matter.
+func wantedReplicas(want *rendered, got map[string]int32) map[string]int32 {
+	if want.replicas != nil {
+		return want.replicas
+	}
+	out := map[string]int32{}
+	for _, cluster := range want.clusters {
+		out[cluster] = got[cluster]
+	}
+	return out
+}
+
+// neededElsewhere tells whether Karmada keeps the Work for another reason than our placement: the binding is a
+// dependency of another one there, or the cluster is being evicted.
+func neededElsewhere(b *workv1alpha2.ResourceBinding, cluster string) bool {
+	for _, snapshot := range b.Spec.RequiredBy {
+		for _, c := range snapshot.Clusters {
+			if c.Name == cluster {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(b.Spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool {
+		return t.FromCluster == cluster
+	})
+}
+
+func schedulerMessage(b *workv1alpha2.ResourceBinding) string {
+	c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled)
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf(" (%s: %s)", c.Reason, c.Message)
+}
+
+// gated returns the policy with all dispatching suspended.
+func gated(policy *unstructured.Unstructured) *unstructured.Unstructured {
+	dispatching := true
+	return withSuspension(policy, policyv1alpha1.Suspension{Dispatching: &dispatching})
+}
+
+func withSuspension(policy *unstructured.Unstructured, s policyv1alpha1.Suspension) *unstructured.Unstructured {
+	out := policy.DeepCopy()
+	spec, _ := out.Object["spec"].(map[string]any)
+	suspension := map[string]any{}
+	if s.Dispatching != nil {
+		suspension["dispatching"] = *s.Dispatching
+	}
+	if s.DispatchingOnClusters != nil {
+		suspension["dispatchingOnClusters"] = map[string]any{"clusterNames": toAny(s.DispatchingOnClusters.ClusterNames)}
+	}
+	delete(spec, "suspension")
+	if len(suspension) > 0 {
+		spec["suspension"] = suspension
+	}
+	return out
+}
+
+// withPlacement returns the policy with the placement that the binding has now.
+func withPlacement(policy *unstructured.Unstructured, b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
+	out := policy.DeepCopy()
+	if b == nil || b.Spec.Placement == nil {
+		return out
+	}
+	if placement, ok := plain(b.Spec.Placement).(map[string]any); ok {
+		if spec, isMap := out.Object["spec"].(map[string]any); isMap {
+			spec["placement"] = wholeNumbers(placement)
+		}
+	}
+	return out
+}
+
+// wholeNumbers turns the numbers of decoded JSON into those of unstructured content.
+func wholeNumbers(v any) any {
+	switch t := v.(type) {
+	case map[string]any:
+		for key := range t {
+			t[key] = wholeNumbers(t[key])
+		}
+	case []any:
+		for i := range t {
+			t[i] = wholeNumbers(t[i])
+		}
+	case float64:
+		if t == float64(int64(t)) {
+			return int64(t)
+		}
+	}
+	return v
+}
+
+// list names at most five clusters, so that messages stay readable with a thousand of them.
+func list(clusters []string) string {
+	const most = 5
+	switch {
+	case len(clusters) == 0:
+		return "no cluster"
+	case len(clusters) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:most], ", "), len(clusters)-most)
+	default:
+		return strings.Join(clusters, ", ")
+	}
+}

@@ -1,0 +1,149 @@
+package karmada
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// conflictMessage is part of what Karmada says of a foreign member object that it leaves alone
+// (allowUpdate in pkg/util/objectwatcher/objectwatcher.go).
+const conflictMessage = "Karmada will not manage this resource"
+
+// translate tells what Karmada reports about a workload. It reads the Works rather than the binding's aggregated
+// status, which is made of them: flags, manifest and status of a Work are of one moment.
+//
+// How a report is found current (R9), with the weak spot: Karmada gives no word on when a manifest reached its member.
+// The Work must not be suspended, must be rendered from the newest template and applied, and must have been taken up by
+// the execution controller after the gate (its Dispatching condition turns True just before the member is written).
+// Kinds whose status carries resourceTemplateGeneration then prove that the member has that very generation of the
+// template. What does not change that generation, an override or a label, is proven only up to the moment between that
+// condition and the write to the member. A ResourceInterpreterCustomization that brings the revision back closes it.
+func translate(q backends.Query, live world, fleet backends.Fleet) backends.Observation {
+	o := backends.Observation{Found: !live.empty()}
+	byCluster := map[string]backends.ClusterObservation{}
+	if live.binding != nil {
+		for _, c := range live.binding.Spec.Clusters {
+			byCluster[c.Name] = backends.ClusterObservation{Cluster: c.Name, Applied: metav1.ConditionUnknown}
+		}
+	}
+	for _, w := range live.works {
+		byCluster[w.cluster] = translateWork(q, live, w, fleet)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
+		o.Clusters = append(o.Clusters, byCluster[name])
+	}
+	return o
+}
+
+func translateWork(q backends.Query, live world, w work, fleet backends.Fleet) backends.ClusterObservation {
+	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown}
+	wanted := live.binding != nil && live.binding.DeletionTimestamp == nil &&
+		slices.ContainsFunc(live.binding.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == w.cluster })
+	c.Removing = w.terminating() || !wanted
+	c.Held = w.suspended() && suspendsOn(policySuspension(live.policy), w.cluster)
+	if w.manifest != nil {
+		c.Revision = w.manifest.GetAnnotations()[v1alpha1.AnnotationRevision]
+		c.Desired = replicasOf(w.manifest, q.Workload.ReplicasPath)
+	}
+	applied := w.applied()
+	if applied != nil {
+		if applied.Status != metav1.ConditionTrue {
+			c.Message = applied.Message
+		}
+		c.Conflict = applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, conflictMessage)
+		if !w.suspended() && w.dispatched() && !c.Removing {
+			c.Applied = applied.Status
+		}
+	}
+	reachable := true
+	if cluster, found := fleet.Get(w.cluster); found && cluster.Ready != metav1.ConditionTrue {
+		reachable = false
+		c.Message = "the cluster cannot be reached: " + cluster.Message
+	}
+	c.Status = statusOf(w)
+	c.Current = reachable && c.Applied == metav1.ConditionTrue && c.Status != nil && isCurrent(live, w, c)
+	return c
+}
+
+// isCurrent compares generations and replicas.
+func isCurrent(live world, w work, c backends.ClusterObservation) bool {
+	b := live.binding
+	if live.template == nil || b == nil || w.manifest == nil || b.Generation != b.Status.SchedulerObservedGeneration ||
+		b.Spec.Resource.UID != live.template.GetUID() {
+		return false
+	}
+	generation := strconv.FormatInt(live.template.GetGeneration(), 10)
+	if w.manifest.GetAnnotations()[workv1alpha2.ResourceTemplateGenerationAnnotationKey] != generation ||
+		w.manifest.GetAnnotations()[v1alpha1.AnnotationRevision] != live.template.GetAnnotations()[v1alpha1.AnnotationRevision] {
+		return false
+	}
+	// A change of replicas may be rendered once with the new generation and the numbers from before scheduling. Zero is
+	// always an override of ours.
+	if asked, found := scheduled(b)[w.cluster]; c.Desired != nil && *c.Desired != 0 && (!found || asked != *c.Desired) {
+		return false
+	}
+	if n, reported := c.Status["resourceTemplateGeneration"].(int64); reported && n < live.template.GetGeneration() {
+		return false
+	}
+	now, reported := c.Status["generation"].(int64)
+	seen, known := c.Status["observedGeneration"].(int64)
+	return !reported || !known || seen >= now
+}
+
+func replicasOf(obj *unstructured.Unstructured, path []string) *int32 {
+	if len(path) == 0 {
+		return nil
+	}
+	n, found, err := unstructured.NestedInt64(obj.Object, path...)
+	if err != nil || !found {
+		return nil
+	}
+	replicas := int32(n)
+	return &replicas
+}
+
+// statusOf returns the member object's status as Karmada's interpreter reflected it; nil when it never was.
+func statusOf(w work) map[string]any {
+	if !w.reported() || w.Status.ManifestStatuses[0].Status == nil {
+		return nil
+	}
+	var status map[string]any
+	if err := json.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status); err != nil {
+		return nil
+	}
+	return status
+}
+
+// removalMessage says which clusters a removal waits for, and why.
+func removalMessage(works []work, fleet backends.Fleet) string {
+	var waiting, lost []string
+	for _, w := range works {
+		if cluster, found := fleet.Get(w.cluster); found && cluster.Ready != metav1.ConditionTrue {
+			lost = append(lost, w.cluster)
+			continue
+		}
+		waiting = append(waiting, w.cluster)
+	}
+	slices.Sort(lost)
+	slices.Sort(waiting)
+	switch {
+	case len(lost) > 0 && len(waiting) > 0:
+		return fmt.Sprintf("Karmada to leave %s; %s cannot be reached", list(waiting), list(lost))
+	case len(lost) > 0:
+		return fmt.Sprintf("Karmada to leave %s, which cannot be reached", list(lost))
+	default:
+		return "Karmada to leave " + list(waiting)
+	}
+}

@@ -1,0 +1,220 @@
+package karmada
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// executionPrefix begins the namespaces of Works (names.GenerateExecutionSpaceName in pkg/util/names).
+const executionPrefix = "karmada-es-"
+
+// appliedOverridesAnnotation is on Works: the override rules they were rendered with (util.AppliedOverrides).
+const appliedOverridesAnnotation = "policy.karmada.io/applied-overrides"
+
+// world is what the Karmada control plane has of one workload. What is absent is nil.
+type world struct {
+	template *unstructured.Unstructured
+	policy   *unstructured.Unstructured
+	override *unstructured.Unstructured
+	binding  *workv1alpha2.ResourceBinding
+	// works are sorted by cluster.
+	works []work
+}
+
+// work is one cluster's Work, read.
+type work struct {
+	*workv1alpha1.Work
+	cluster string
+	// manifest is nil when the Work holds none that can be read.
+	manifest *unstructured.Unstructured
+}
+
+func newWork(obj *workv1alpha1.Work) work {
+	w := work{Work: obj, cluster: strings.TrimPrefix(obj.Namespace, executionPrefix)}
+	if manifests := obj.Spec.Workload.Manifests; len(manifests) == 1 {
+		manifest := &unstructured.Unstructured{}
+		if err := manifest.UnmarshalJSON(manifests[0].Raw); err == nil {
+			w.manifest = manifest
+		}
+	}
+	return w
+}
+
+// suspended tells whether Karmada leaves the member object alone.
+func (w work) suspended() bool {
+	return w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching
+}
+
+func (w work) preserved() bool {
+	return w.Spec.PreserveResourcesOnDeletion != nil && *w.Spec.PreserveResourcesOnDeletion
+}
+
+func (w work) terminating() bool { return w.DeletionTimestamp != nil }
+
+func (w work) applied() *metav1.Condition {
+	return meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied)
+}
+
+// dispatched tells whether the execution controller has taken the Work up since it was last suspended.
+func (w work) dispatched() bool {
+	return meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkDispatching)
+}
+
+// reported tells whether a member object was ever seen for this Work.
+func (w work) reported() bool { return len(w.Status.ManifestStatuses) > 0 }
+
+// ours tells whether the Work carries the FleetWorkload's object. Where the cache dropped a foreign manifest it does not.
+func (w work) ours(key backends.Key) bool {
+	return w.manifest != nil && w.manifest.GetLabels()[v1alpha1.LabelUID] == string(key.UID)
+}
+
+func (l world) work(cluster string) (work, bool) {
+	for _, w := range l.works {
+		if w.cluster == cluster && !w.terminating() {
+			return w, true
+		}
+	}
+	return work{}, false
+}
+
+// empty tells whether the control plane has nothing of the workload.
+func (l world) empty() bool {
+	return l.template == nil && l.policy == nil && l.override == nil && l.binding == nil && len(l.works) == 0
+}
+
+// runs tells whether the workload is, or is about to be, on the cluster.
+func (l world) runs(cluster string) bool {
+	if _, found := l.work(cluster); found {
+		return true
+	}
+	return l.binding != nil && slices.ContainsFunc(l.binding.Spec.Clusters, func(c workv1alpha2.TargetCluster) bool {
+		return c.Name == cluster
+	})
+}
+
+// own returns the world without what belongs to others.
+func (l world) own(q backends.Query) world {
+	mine := func(obj *unstructured.Unstructured) *unstructured.Unstructured {
+		if obj == nil || obj.GetLabels()[v1alpha1.LabelUID] != string(q.Key.UID) {
+			return nil
+		}
+		return obj
+	}
+	out := world{template: mine(l.template), policy: mine(l.policy), override: mine(l.override)}
+	for _, w := range l.works {
+		if w.ours(q.Key) {
+			out.works = append(out.works, w)
+		}
+	}
+	if b := l.binding; b != nil {
+		claimed := b.Annotations[policyv1alpha1.PropagationPolicyNameAnnotation] == policyName(q.Key) && out.policy != nil
+		bound := out.template != nil && b.Spec.Resource.UID == out.template.GetUID()
+		if bound || len(out.works) > 0 || claimed && l.template == nil {
+			out.binding = b
+		}
+	}
+	return out
+}
+
+// policySuspension reads the suspension of an unstructured PropagationPolicy.
+func policySuspension(policy *unstructured.Unstructured) policyv1alpha1.Suspension {
+	var out policyv1alpha1.Suspension
+	if policy == nil {
+		return out
+	}
+	raw, _, _ := unstructured.NestedMap(policy.Object, "spec", "suspension")
+	// What cannot be read suspends nothing.
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &out)
+	return out
+}
+
+func suspendsAll(s policyv1alpha1.Suspension) bool { return s.Dispatching != nil && *s.Dispatching }
+
+func suspendsOn(s policyv1alpha1.Suspension, cluster string) bool {
+	return suspendsAll(s) || s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+}
+
+// policyPlacement reads the placement of an unstructured PropagationPolicy.
+func policyPlacement(policy *unstructured.Unstructured) (policyv1alpha1.Placement, error) {
+	var out policyv1alpha1.Placement
+	raw, _, err := unstructured.NestedMap(policy.Object, "spec", "placement")
+	if err != nil {
+		return out, fmt.Errorf("read placement: %w", err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &out); err != nil {
+		return out, fmt.Errorf("read placement: %w", err)
+	}
+	return out, nil
+}
+
+// checkOwners finds objects and claims of others where ours should be. Karmada would let two owners fight (R4).
+func checkOwners(q backends.Query, live world) error {
+	for _, obj := range []*unstructured.Unstructured{live.template, live.policy, live.override} {
+		if obj != nil && obj.GetLabels()[v1alpha1.LabelUID] != string(q.Key.UID) {
+			return nameConflict(obj, q.Workload.Name)
+		}
+	}
+	if b := live.binding; b != nil {
+		r := b.Spec.Resource
+		if r.APIVersion != q.Workload.GVK.GroupVersion().String() || r.Kind != q.Workload.GVK.Kind || r.Name != q.Workload.Name {
+			return &backends.Error{
+				Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
+				Message: fmt.Sprintf("Karmada keeps %s %s under the same ResourceBinding %s/%s, whose name has no API group",
+					r.APIVersion, r.Kind, b.Namespace, b.Name),
+				Remedy: "give this workload another name, or delete the other one first",
+			}
+		}
+	}
+	return checkClaim(q, live)
+}
+
+// checkClaim finds a policy of somebody else that has claimed the template: Karmada then ignores ours for ever
+// (pkg/detector/policy.go, propagateResource).
+func checkClaim(q backends.Query, live world) error {
+	if live.template == nil {
+		return nil
+	}
+	labels, annotations := live.template.GetLabels(), live.template.GetAnnotations()
+	claim := ""
+	if name := annotations[policyv1alpha1.PropagationPolicyNameAnnotation]; name != "" && name != policyName(q.Key) &&
+		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" {
+		claim = "PropagationPolicy " + annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation] + "/" + name
+	}
+	if name := annotations[policyv1alpha1.ClusterPropagationPolicyAnnotation]; name != "" &&
+		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" {
+		claim = "ClusterPropagationPolicy " + name
+	}
+	if claim == "" {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
+		Message: claim + " has claimed this workload on the Karmada control plane, and decides where it runs",
+		Remedy:  "make that policy select other workloads only; the operator's own policy then takes over",
+	}
+}
+
+func nameConflict(obj *unstructured.Unstructured, value string) error {
+	whose := "an object that the operator did not create"
+	if owner := obj.GetAnnotations()[v1alpha1.AnnotationOwner]; owner != "" {
+		whose = "an object of FleetWorkload " + owner
+	}
+	return &backends.Error{
+		Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: value,
+		Message: fmt.Sprintf("%s %s/%s on the Karmada control plane is %s", obj.GetKind(), obj.GetNamespace(), obj.GetName(), whose),
+		Remedy:  "choose another name, or delete that object",
+	}
+}
