@@ -39,17 +39,30 @@ func (r *Reconciler) resolveBackend(ctx context.Context, s *scope) error {
 	if err := r.use(s, owner); err != nil {
 		return err
 	}
+	if err := r.leave(ctx, s, owner); err != nil || s.stop {
+		return err
+	}
+	s.record.backend = ""
+	return r.use(s, s.fw.Spec.Backend)
+}
+
+// leave gives a backend up on which nothing runs. What was set up there, such as a placement, is removed first.
+func (r *Reconciler) leave(ctx context.Context, s *scope, owner string) error {
 	observed, err := s.driver.Observe(ctx, s.query)
 	if err != nil {
 		return fmt.Errorf("look for the workload on its backend: %w", err)
 	}
-	if observed.Found {
+	if len(observed.Clusters) > 0 {
 		return stall(v1alpha1.ReasonMigrationNotSupported,
 			"spec.backend %q: the workload runs on backend %q, and moving a running workload is not supported yet; set spec.backend back to %q",
 			s.fw.Spec.Backend, owner, owner)
 	}
-	s.record.backend = ""
-	return r.use(s, s.fw.Spec.Backend)
+	progress, err := s.driver.Delete(ctx, s.query, v1alpha1.DeletionPolicyOrphan)
+	if err != nil {
+		return fmt.Errorf("leave the backend: %w", err)
+	}
+	s.waiting, s.stop = progress.Waiting, !progress.Done
+	return nil
 }
 
 // use takes the backend of that name for this pass.

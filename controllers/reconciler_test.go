@@ -1,0 +1,595 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/e2e/statuscheck"
+)
+
+var key = types.NamespacedName{Namespace: "shop", Name: "web"}
+
+const template = `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchLabels":{"app":"web"}},` +
+	`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1"}]}}}}`
+
+// registry has one backend of each name.
+type registry map[string]*backendtest.MemoryBackend
+
+func (r registry) Driver(name string) (backends.Driver, error) {
+	b, ok := r[name]
+	switch {
+	case !ok:
+		return nil, backends.ErrNotConfigured
+	case b == nil:
+		return nil, &backends.Error{Code: backends.CodeUnavailable, Message: "connection refused", Remedy: "start it"}
+	default:
+		return b.Driver(), nil
+	}
+}
+
+func (r registry) Names() []string {
+	names := make([]string, 0, len(r))
+	for name := range r {
+		names = append(names, name)
+	}
+	return names
+}
+
+// world is a management cluster with an operator and backends.
+type world struct {
+	t        *testing.T
+	client   client.Client
+	backends registry
+	backend  *backendtest.MemoryBackend
+	writes   int
+	*Reconciler
+}
+
+func cluster(name, tier string) backends.Cluster {
+	return backends.Cluster{Name: name, Labels: map[string]string{"tier": tier}, Ready: metav1.ConditionTrue}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, backend: backendtest.NewMemory(backendtest.MemoryOptions{
+		Clusters: []backends.Cluster{cluster("m1", "a"), cluster("m2", "b"), cluster("m3", "b")},
+	})}
+	w.backends = registry{"one": w.backend, "down": nil}
+	count := func() { w.writes++ }
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.FleetWorkload{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				count()
+				return c.Patch(ctx, obj, patch, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				count()
+				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			},
+		}).Build()
+	w.Reconciler = &Reconciler{
+		Client: w.client, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
+		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), MaxRemovalPercent: 50,
+	}
+	return w
+}
+
+func (w *world) create(change func(*v1alpha1.FleetWorkloadSpec)) {
+	w.t.Helper()
+	fw := &v1alpha1.FleetWorkload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "uid-1", Generation: 1},
+		Spec: v1alpha1.FleetWorkloadSpec{
+			Backend: "one", Template: runtime.RawExtension{Raw: []byte(template)},
+			Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
+		},
+	}
+	if change != nil {
+		change(&fw.Spec)
+	}
+	if err := w.client.Create(context.Background(), fw); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) get() *v1alpha1.FleetWorkload {
+	w.t.Helper()
+	fw := &v1alpha1.FleetWorkload{}
+	if err := w.client.Get(context.Background(), key, fw); err != nil {
+		w.t.Fatal(err)
+	}
+	return fw
+}
+
+// edit changes the spec as a person would.
+func (w *world) edit(change func(*v1alpha1.FleetWorkload)) {
+	w.t.Helper()
+	fw := w.get()
+	change(fw)
+	fw.Generation++
+	if err := w.client.Update(context.Background(), fw); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// reconcile runs one pass, and checks the status that it leaves.
+func (w *world) reconcile() (ctrl.Result, error) {
+	w.t.Helper()
+	before := &v1alpha1.FleetWorkload{}
+	_ = w.client.Get(context.Background(), key, before)
+	result, err := w.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+	after := &v1alpha1.FleetWorkload{}
+	if getErr := w.client.Get(context.Background(), key, after); getErr == nil {
+		if wrong := errors.Join(statuscheck.Check(after), statuscheck.Transition(before, after)); wrong != nil {
+			w.t.Errorf("the status is wrong: %v", wrong)
+		}
+	}
+	return result, err
+}
+
+// settle lets operator and backend work until neither has anything left to do.
+func (w *world) settle() {
+	w.t.Helper()
+	for range 50 {
+		before, sent := w.writes, w.backend.Writes()
+		if _, err := w.reconcile(); err != nil {
+			w.t.Fatal(err)
+		}
+		moved := w.backend.Step()
+		if !moved && w.writes == before && w.backend.Writes() == sent {
+			return
+		}
+	}
+	w.t.Fatal("it does not settle")
+}
+
+func (w *world) condition(kind string) metav1.Condition {
+	w.t.Helper()
+	c := meta.FindStatusCondition(w.get().Status.Conditions, kind)
+	if c == nil {
+		w.t.Fatalf("no condition %s", kind)
+	}
+	return *c
+}
+
+func (w *world) expect(kind string, status metav1.ConditionStatus, reason string, message ...string) {
+	w.t.Helper()
+	c := w.condition(kind)
+	if c.Status != status || c.Reason != reason {
+		w.t.Fatalf("%s is %s %s %q, want %s %s", kind, c.Status, c.Reason, c.Message, status, reason)
+	}
+	for _, part := range message {
+		if !strings.Contains(c.Message, part) {
+			w.t.Errorf("%s says %q, without %q", kind, c.Message, part)
+		}
+	}
+}
+
+// member returns the workload's replicas on a cluster, or -1 when it is not there.
+func (w *world) member(name string) int64 {
+	w.t.Helper()
+	obj, err := w.backend.Member(name).Get(context.Background(), backendtest.Ref{
+		GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, NamespacedName: key,
+	})
+	if err != nil {
+		return -1
+	}
+	n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+	return n
+}
+
+func (w *world) members() string {
+	return fmt.Sprint(w.member("m1"), w.member("m2"), w.member("m3"))
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func divide(total int32) func(*v1alpha1.FleetWorkloadSpec) {
+	return func(s *v1alpha1.FleetWorkloadSpec) {
+		s.Replicas = &total
+		s.Placement.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: []v1alpha1.ClusterWeight{
+			{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Weight: ptr(int32(2))},
+			{Clusters: &v1alpha1.ClusterSelector{}, Weight: ptr(int32(1))},
+		}}
+	}
+}
+
+func TestAFleetBecomesReady(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if got := w.members(); got != "4 2 2" {
+		t.Errorf("members run %s", got)
+	}
+	status := w.get().Status
+	if status.Ready != "8/8" || status.ClustersReady != "3/3" || status.Backend != "one" || status.Selector != "app=web" {
+		t.Errorf("status is %+v", status)
+	}
+	if *status.Replicas != 8 || len(status.Clusters) != 3 || status.Revision == "" || *status.ObservedGeneration != 1 {
+		t.Errorf("status is %+v", status)
+	}
+}
+
+func TestNothingToDoMeansNoWrite(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	before, sent := w.writes, w.backend.Writes()
+	for range 3 {
+		w.Reconciler.Clock = clocktesting.NewFakePassiveClock(time.Now())
+		if result, err := w.reconcile(); err != nil || result != (ctrl.Result{}) {
+			t.Fatalf("got %+v, %v", result, err)
+		}
+	}
+	if w.writes != before || w.backend.Writes() != sent {
+		t.Errorf("%d writes here and %d on the backend", w.writes-before, w.backend.Writes()-sent)
+	}
+}
+
+func TestReadyComesOnlyWithEvidence(t *testing.T) {
+	w := newWorld(t)
+	w.backend.LimitReady("m2", 1)
+	w.create(divide(8))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonProgressing, "m2")
+	w.backend.LimitReady("m2", 100)
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}
+
+func TestAnUnreachableClusterIsStale(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	lost := cluster("m2", "b")
+	lost.Ready = metav1.ConditionUnknown
+	w.backend.SetCluster(lost)
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonStale, "m2")
+	row := w.get().Status.Clusters[0]
+	if row.Name != "m2" || row.Stale != metav1.ConditionTrue || row.Ready == nil || *row.Ready != 2 || row.Health == v1alpha1.HealthHealthy {
+		t.Errorf("the row is %+v", row)
+	}
+	w.backend.SetCluster(cluster("m2", "b"))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}
+
+func TestEmptinessIsHeld(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "typo"}}}
+	})
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNoClusterSelected, `backend "one"`, "What runs is left alone", "m1, m2, m3")
+	if got := w.members(); got != "4 2 2" {
+		t.Errorf("members run %s", got)
+	}
+}
+
+func TestALargeRemovalNobodyAskedForIsHeldUntilConfirmed(t *testing.T) {
+	w := newWorld(t)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
+		s.Replicas = ptr(int32(2))
+		s.Placement.Clusters = &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "b"}}}
+	})
+	w.backend.SetCluster(cluster("m1", "b"))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	w.backend.SetCluster(cluster("m2", "x"))
+	w.backend.SetCluster(cluster("m3", "x"))
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRemovalHeld, "m2, m3", "4 of 6 replicas", v1alpha1.AnnotationConfirmRemoval+"=")
+	if got := w.members(); got != "2 2 2" {
+		t.Errorf("members run %s", got)
+	}
+	message := w.condition(v1alpha1.ConditionStalled).Message
+	token := strings.Fields(message[strings.Index(message, v1alpha1.AnnotationConfirmRemoval+"=")+len(v1alpha1.AnnotationConfirmRemoval)+1:])[0]
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Annotations = map[string]string{v1alpha1.AnnotationConfirmRemoval: token}
+	})
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if got := w.members(); got != "2 -1 -1" {
+		t.Errorf("members run %s", got)
+	}
+}
+
+func TestARemovalThatTheSpecAsksForGoesThrough(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"m3"}}
+		fw.Spec.Placement.Division = nil
+	})
+	w.settle()
+	if got := w.members(); got != "-1 -1 8" {
+		t.Errorf("members run %s", got)
+	}
+}
+
+func TestASmallRemovalGoesThrough(t *testing.T) {
+	w := newWorld(t)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
+		s.Placement.Clusters = &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}},
+		}}}
+	})
+	w.settle()
+	w.backend.SetCluster(cluster("m3", "x"))
+	w.settle()
+	if got := w.members(); got != "1 1 -1" {
+		t.Errorf("members run %s", got)
+	}
+}
+
+func TestBadInputIsExplained(t *testing.T) {
+	tests := map[string]struct {
+		change  func(*v1alpha1.FleetWorkloadSpec)
+		reason  string
+		message []string
+	}{
+		"an unknown backend": {func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "typo" }, v1alpha1.ReasonBackendNotFound,
+			[]string{`spec.backend "typo"`, "one", "Choose one of them"}},
+		"an unknown cluster": {func(s *v1alpha1.FleetWorkloadSpec) { s.Placement.Clusters.Names = []string{"m1", "m9"} }, v1alpha1.ReasonClusterNotFound,
+			[]string{`spec.placement.clusters.names[1] "m9"`, `backend "one"`, "correct the name"}},
+		"a template without kind": {func(s *v1alpha1.FleetWorkloadSpec) { s.Template.Raw = []byte(`{"apiVersion":"apps/v1"}`) }, v1alpha1.ReasonInvalidTemplate,
+			[]string{"spec.template.kind: required"}},
+		"a field of a later version": {func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyPropagate }, v1alpha1.ReasonNotSupported,
+			[]string{"spec.dependencies", "not supported yet", "set it to Ignore"}},
+		"a patch on nothing": {func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpRemove, Path: "/spec/x/y"}}}}
+		}, v1alpha1.ReasonInvalidOverride, []string{`spec.overrides[0].patches[0].path "/spec/x/y"`}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(test.change)
+			w.settle()
+			w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, test.reason, test.message...)
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, test.reason)
+			if w.backend.Writes() != 0 {
+				t.Errorf("%d writes on the backend", w.backend.Writes())
+			}
+		})
+	}
+}
+
+func TestABadEditLeavesTheFleetAloneAndItsStatusTrue(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	sent := w.backend.Writes()
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Template.Raw = []byte(`{"apiVersion":"apps/v1"}`) })
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate)
+	if got := w.get().Status; got.Ready != "8/8" || len(got.Clusters) != 3 {
+		t.Errorf("status is %+v", got)
+	}
+	if w.backend.Writes() != sent || w.members() != "4 2 2" {
+		t.Errorf("the backend was written to: %s", w.members())
+	}
+}
+
+func TestALostBackend(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	w.backends["one"] = nil
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonBackendUnavailable, `backend "one"`, "connection refused", "start it")
+	status := w.get().Status
+	if *status.ReadyReplicas != 8 || status.Clusters[0].Stale != metav1.ConditionTrue {
+		t.Errorf("status is %+v", status)
+	}
+	before := w.writes
+	if _, err := w.reconcile(); err != nil || w.writes != before {
+		t.Errorf("%d writes while it is lost, %v", w.writes-before, err)
+	}
+	w.backends["one"] = w.backend
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}
+
+func TestTheBackendOfARunningWorkloadCannotChangeYet(t *testing.T) {
+	w := newWorld(t)
+	w.backends["two"] = backendtest.NewMemory(backendtest.MemoryOptions{Clusters: []backends.Cluster{cluster("m1", "a")}})
+	w.create(divide(8))
+	w.settle()
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "two" })
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMigrationNotSupported, `spec.backend "two"`, `set spec.backend back to "one"`)
+	if w.members() != "4 2 2" || w.backends["two"].Writes() != 0 || w.get().Status.Backend != "one" {
+		t.Error("something moved")
+	}
+}
+
+func TestTheBackendCanChangeWhileNothingRuns(t *testing.T) {
+	w := newWorld(t)
+	other := backendtest.NewMemory(backendtest.MemoryOptions{Auto: true})
+	w.backends["two"] = other
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "two" })
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNoClusterSelected, "knows no clusters")
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "one" })
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if status := w.get().Status; status.Backend != "one" || w.members() != "1 1 1" {
+		t.Errorf("members run %s, status is %+v", w.members(), status)
+	}
+	left, err := other.Owned(context.Background(), backends.Query{Key: backends.Key{NamespacedName: key, UID: "uid-1"}})
+	if err != nil || len(left) > 0 {
+		t.Errorf("left on the other backend: %v, %v", left, err)
+	}
+}
+
+func TestTheWorkloadOfAFleetCannotChange(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Template.Raw = []byte(strings.Replace(template, `"spec"`, `"metadata":{"name":"other"},"spec"`, 1))
+	})
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, `cannot change from apps/v1 Deployment "web" to apps/v1 Deployment "other"`)
+}
+
+func TestSuspendFreezes(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Suspend = ptr(true)
+		fw.Spec.Replicas = ptr(int32(4))
+		fw.Spec.Template.Raw = []byte(strings.Replace(template, "nginx:1", "nginx:2", 1))
+	})
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
+	if got := w.members(); got != "4 2 2" {
+		t.Errorf("members run %s", got)
+	}
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Suspend = nil })
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if got := w.members(); got != "2 1 1" {
+		t.Errorf("members run %s", got)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	for policy, left := range map[v1alpha1.DeletionPolicy]string{
+		"": "-1 -1 -1", v1alpha1.DeletionPolicyDelete: "-1 -1 -1", v1alpha1.DeletionPolicyOrphan: "4 2 2",
+	} {
+		t.Run("policy "+string(policy), func(t *testing.T) {
+			w := newWorld(t)
+			w.create(divide(8))
+			w.settle()
+			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.DeletionPolicy = policy })
+			if err := w.client.Delete(context.Background(), w.get()); err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				if _, err := w.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+				w.backend.Step()
+			}
+			err := w.client.Get(context.Background(), key, &v1alpha1.FleetWorkload{})
+			if client.IgnoreNotFound(err) != nil || err == nil {
+				t.Fatalf("it is still there: %v", err)
+			}
+			if got := w.members(); got != left {
+				t.Errorf("members run %s, want %s", got, left)
+			}
+		})
+	}
+}
+
+func TestDeleteWaitsForALostBackendAndNeedsNoneWhenNothingWasSent(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	w.backends["one"] = nil
+	if err := w.client.Delete(context.Background(), w.get()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonBackendUnavailable)
+
+	w = newWorld(t)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "down" })
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonBackendUnavailable)
+	if err := w.client.Delete(context.Background(), w.get()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Get(context.Background(), key, &v1alpha1.FleetWorkload{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestEveryFailedCallIsTriedAgain(t *testing.T) {
+	for _, op := range []backendtest.Operation{backendtest.OpClusters, backendtest.OpObserve, backendtest.OpApply} {
+		t.Run(string(op), func(t *testing.T) {
+			w := newWorld(t)
+			w.create(divide(8))
+			for range 3 { // finalizer, claim, first observation
+				if _, err := w.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.backend.FailNext(op, errors.New("boom"))
+			if _, err := w.reconcile(); err == nil || !strings.Contains(err.Error(), "boom") {
+				t.Errorf("got %v", err)
+			}
+			w.expect(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonInternalError, "boom")
+			w.settle()
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		})
+	}
+}
+
+// TestPositionsAreNotReadFromConditions drops every condition between passes (law 6).
+func TestPositionsAreNotReadFromConditions(t *testing.T) {
+	plain, forgetful := newWorld(t), newWorld(t)
+	for _, w := range []*world{plain, forgetful} {
+		w.create(divide(8))
+		for range 12 {
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			w.backend.Step()
+			if w == forgetful {
+				fw := w.get()
+				fw.Status.Conditions = nil
+				if err := w.client.Status().Update(context.Background(), fw); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if plain.backend.Writes() != forgetful.backend.Writes() {
+		t.Errorf("%d writes, and %d without conditions", plain.backend.Writes(), forgetful.backend.Writes())
+	}
+	if diff := cmp.Diff(plain.get().Status, forgetful.get().Status); diff != "" {
+		t.Error(diff)
+	}
+}
