@@ -55,8 +55,8 @@ func cachedTypes() map[schema.GroupVersionKind]client.Object {
 		manifestWorkGVK: unstructuredOf(manifestWorkGVK),
 		placementGVK:    unstructuredOf(placementGVK),
 		bindingGVK:      unstructuredOf(bindingGVK),
-		clusterv1beta1.GroupVersion.WithKind("PlacementDecision"): &clusterv1beta1.PlacementDecision{},
-		clusterv1.GroupVersion.WithKind("ManagedCluster"):         &clusterv1.ManagedCluster{},
+		decisionGVK:     &clusterv1beta1.PlacementDecision{},
+		clusterGVK:      &clusterv1.ManagedCluster{},
 	}
 }
 

@@ -37,6 +37,8 @@ const maxName = 63
 var (
 	manifestWorkGVK = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
 	placementGVK    = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"}
+	decisionGVK     = placementGVK.GroupVersion().WithKind("PlacementDecision")
+	clusterGVK      = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"}
 	bindingGVK      = schema.GroupVersionKind{
 		Group: "cluster.open-cluster-management.io", Version: "v1beta2", Kind: "ManagedClusterSetBinding",
 	}
