@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +25,9 @@ const (
 	// DefaultMembers is how many member clusters a fleet has.
 	DefaultMembers = 3
 
-	// Hub and Karmada name the two control planes, as in Fleet.Kubeconfig. The hub is also the management cluster.
-	Hub     = "hub"
+	// Hub names the management cluster, which is the OCM hub too, as in Fleet.Kubeconfig.
+	Hub = "hub"
+	// Karmada names the Karmada control plane.
 	Karmada = "karmada"
 
 	loopback  = "127.0.0.1"
@@ -355,8 +355,8 @@ func (f *Fleet) Status() ([]Component, error) {
 		if c.Alive {
 			c.RSS, c.PSS = p.memory()
 		}
-		for _, m := range s.Members {
-			c.Paused = c.Paused || m.Paused && strings.HasPrefix(name, m.Name+"-")
+		if m := s.owner(name); m != nil {
+			c.Paused = m.Paused
 		}
 		components = append(components, c)
 	}

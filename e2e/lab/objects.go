@@ -5,6 +5,7 @@ package lab
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -181,3 +182,5 @@ func conditionTrue(u *unstructured.Unstructured, kind string) error {
 func namespaceObject(name string) object {
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}}
 }
+
+func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }

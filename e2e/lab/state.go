@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -87,6 +88,18 @@ func (s *state) member(name string) (Member, bool) {
 		}
 	}
 	return Member{}, false
+}
+
+// owner returns the member to which a component belongs, or nil: that with the longest name that the component's name
+// begins with, since members may be called blue and blue-green.
+func (s *state) owner(component string) *Member {
+	var owner *Member
+	for i, m := range s.Members {
+		if strings.HasPrefix(component, m.Name+"-") && (owner == nil || len(m.Name) > len(owner.Name)) {
+			owner = &s.Members[i]
+		}
+	}
+	return owner
 }
 
 func (s *state) process(name string) *process {

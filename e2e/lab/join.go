@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// memberJoinUnits registers a member with OCM and Karmada and runs its work agent.
+func (f *Fleet) memberJoinUnits(m Member, tokens map[string]string) ([]unit, error) {
+	name := func(part string) string { return m.Name + "-" + part }
+	p, err := f.ports(name("work-agent"), apiServerName(m.Name))
+	if err != nil {
+		return nil, err
+	}
+	return []unit{
+		{
+			name: name("managedcluster"), needs: []string{"ocm-registration", "hub-manifests"},
+			prepare: func(ctx context.Context) error { return f.registerOCM(ctx, m) },
+			ready:   func(ctx context.Context) error { return f.agentAllowed(ctx, m) },
+		},
+		{
+			name: name("work-agent"), needs: []string{name("manifests"), name("managedcluster")},
+			prepare: func(context.Context) error {
+				return f.writeAgentKubeconfigs(m, tokens[workAgent], p[apiServerName(m.Name)])
+			},
+			command: f.command("ocm-work", append([]string{"agent"}, append(
+				ocmArgs(f.path("members", m.Name, "work-agent.kubeconfig"), agentNamespace, p[name("work-agent")]),
+				"--spoke-cluster-name="+m.OCMName, "--agent-id="+m.OCMName, "--workload-source-driver=kube",
+				"--workload-source-config="+f.path("members", m.Name, "work-agent-hub.kubeconfig"),
+				"--status-sync-interval=2s")...)...),
+			ready: answers(httpsURL(p[name("work-agent")], "/healthz")),
+		},
+		{
+			name: name("ocm-available"), needs: []string{"ocm-heartbeat", name("work-agent")},
+			ready: func(ctx context.Context) error { return f.ocmAvailable(ctx, m) },
+		},
+		{
+			// After OpenKruise's manager: Karmada lists the kinds of a member every few seconds only.
+			name: name("karmada-ready"), needs: []string{"karmada-controller-manager", name("kruise-manager")},
+			prepare: func(ctx context.Context) error {
+				return f.joinKarmada(ctx, m, tokens, httpsURL(p[apiServerName(m.Name)], ""))
+			},
+			ready: func(ctx context.Context) error { return f.karmadaReady(ctx, m) },
+		},
+	}, nil
+}
+
+// writeAgentKubeconfigs gives the work agent its two identities: a service account on the member, and on the hub the
+// user that registration would have made, to which the registration controller's roles are bound.
+func (f *Fleet) writeAgentKubeconfigs(m Member, token string, port int) error {
+	spoke, hub := f.path("members", m.Name, "work-agent.kubeconfig"), f.path("members", m.Name, "work-agent-hub.kubeconfig")
+	if err := f.pki.writeKubeconfig(spoke, m.Name, httpsURL(port, ""), &clientcmdapi.AuthInfo{Token: token}); err != nil {
+		return err
+	}
+	hubPort, err := f.state.port(apiServerName(Hub))
+	if err != nil {
+		return err
+	}
+	group := "system:open-cluster-management:" + m.OCMName
+	return f.pki.writeCertKubeconfig(hub, Hub, httpsURL(hubPort, ""), group+":agent", group)
+}
+
+// registerOCM creates the ManagedCluster, accepted.
+func (f *Fleet) registerOCM(ctx context.Context, m Member) error {
+	c, err := f.client(Hub)
+	if err != nil {
+		return err
+	}
+	labels := object{
+		regionLabel: m.Region, zoneLabel: m.Zone, providerLabel: m.Provider,
+		// The registration webhook, which the fleet does not run, would set it.
+		"cluster.open-cluster-management.io/clusterset": "default",
+	}
+	for key, value := range m.Labels {
+		labels[key] = value
+	}
+	return c.ensureMaps(ctx, object{
+		"apiVersion": managedClusterAPI, "kind": "ManagedCluster", "metadata": object{"name": m.OCMName, "labels": labels},
+		"spec": object{"hubAcceptsClient": true, "leaseDurationSeconds": int64(leaseSeconds)},
+	})
+}
+
+// agentAllowed waits until the registration controller has let the member's agent in.
+func (f *Fleet) agentAllowed(ctx context.Context, m Member) error {
+	c, err := f.client(Hub)
+	if err != nil {
+		return err
+	}
+	_, err = c.get(ctx, "rbac.authorization.k8s.io/v1", "RoleBinding", m.OCMName, "open-cluster-management:managedcluster:"+m.OCMName+":work")
+	return err
+}
+
+func (f *Fleet) ocmAvailable(ctx context.Context, m Member) error {
+	c, err := f.client(Hub)
+	if err != nil {
+		return err
+	}
+	cluster, err := c.get(ctx, managedClusterAPI, "ManagedCluster", "", m.OCMName)
+	if err != nil {
+		return err
+	}
+	if err := conditionTrue(cluster, availableCondition); err != nil {
+		return err
+	}
+	if taints, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "taints"); len(taints) > 0 {
+		return fmt.Errorf("ManagedCluster %s is tainted: %v", m.OCMName, taints)
+	}
+	return nil
+}
+
+// joinKarmada registers the member in Push mode. Karmada knows bearer tokens only.
+func (f *Fleet) joinKarmada(ctx context.Context, m Member, tokens map[string]string, url string) error {
+	c, err := f.client(Karmada)
+	if err != nil {
+		return err
+	}
+	id, err := f.clusterID(ctx, m.Name)
+	if err != nil {
+		return err
+	}
+	labels := object{}
+	for key, value := range m.Labels {
+		labels[key] = value
+	}
+	secret := func(name, token string) object {
+		return object{
+			"apiVersion": "v1", "kind": "Secret",
+			"metadata":   object{"name": name, "namespace": karmadaClusterNamespace, "labels": object{"karmada.io/system": "true"}},
+			"stringData": object{"token": token, "caBundle": string(f.pki.pem)},
+		}
+	}
+	return c.ensureMaps(ctx,
+		secret(m.KarmadaName, tokens["karmada-"+m.KarmadaName]),
+		secret(m.KarmadaName+"-impersonator", tokens["karmada-impersonator"]),
+		object{
+			"apiVersion": clusterAPI, "kind": "Cluster", "metadata": object{"name": m.KarmadaName, "labels": labels},
+			"spec": object{
+				"syncMode": "Push", "apiEndpoint": url, "id": id,
+				"secretRef":             object{"namespace": karmadaClusterNamespace, "name": m.KarmadaName},
+				"impersonatorSecretRef": object{"namespace": karmadaClusterNamespace, "name": m.KarmadaName + "-impersonator"},
+				"provider":              m.Provider, "region": m.Region, "zones": []any{m.Zone},
+			},
+		})
+}
+
+// karmadaReady waits until Karmada sees the member ready and has listed OpenKruise's kinds: before that it schedules
+// no CloneSet there.
+func (f *Fleet) karmadaReady(ctx context.Context, m Member) error {
+	c, err := f.client(Karmada)
+	if err != nil {
+		return err
+	}
+	cluster, err := c.get(ctx, clusterAPI, "Cluster", "", m.KarmadaName)
+	if err != nil {
+		return err
+	}
+	if err := conditionTrue(cluster, "Ready"); err != nil {
+		return err
+	}
+	enablements, _, _ := unstructured.NestedSlice(cluster.Object, "status", "apiEnablements")
+	for _, e := range enablements {
+		if group, _ := e.(object)["groupVersion"].(string); strings.HasPrefix(group, "apps.kruise.io/") {
+			return f.executionSpace(ctx, c, m)
+		}
+	}
+	return fmt.Errorf("Karmada has not listed OpenKruise's kinds of %s yet", m.KarmadaName)
+}
+
+func (f *Fleet) executionSpace(ctx context.Context, c *client, m Member) error {
+	_, err := c.get(ctx, "v1", "Namespace", "", "karmada-es-"+m.KarmadaName)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("Karmada has not made the execution space of %s yet", m.KarmadaName)
+	}
+	return err
+}
