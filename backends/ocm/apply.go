@@ -33,18 +33,28 @@ const (
 
 // Apply implements backends.Driver.
 func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
-	if err := d.ready(); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return backends.Progress{}, err
 	}
 	plan, err := newPlan(desired, d.opts)
 	if err != nil {
 		return backends.Progress{}, err
 	}
+	if err := d.refuseEarlier(ctx, desired.Key); err != nil {
+		return backends.Progress{}, err
+	}
+	fleet, err := d.fleet(ctx)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	if err := refuseUnknown(desired.Placement, fleet); err != nil {
+		return backends.Progress{}, err
+	}
 	waiting, err := d.applyPlacement(ctx, plan)
 	if err != nil || len(desired.Targets) == 0 {
 		return progress(waiting), err
 	}
-	more, err := d.applyWorks(ctx, plan)
+	more, err := d.applyWorks(ctx, plan, fleet)
 	return progress(append(waiting, more...)), err
 }
 
@@ -151,6 +161,27 @@ func (d *Driver) refuseForeign(ctx context.Context, obj *unstructured.Unstructur
 	}
 }
 
+// refuseEarlier fails while the hub has objects of an earlier FleetWorkload of the same name.
+func (d *Driver) refuseEarlier(ctx context.Context, key backends.Key) error {
+	for _, kind := range []*unstructured.UnstructuredList{listOf(manifestWorkGVK), listOf(placementGVK)} {
+		objects, err := d.list(ctx, kind, client.MatchingFields{indexOwner: key.String()})
+		if err != nil {
+			return err
+		}
+		for _, obj := range objects {
+			if obj.GetLabels()[v1alpha1.LabelUID] == string(key.UID) {
+				continue
+			}
+			return &backends.Error{
+				Code: backends.CodeNameConflict, Value: obj.GetNamespace() + "/" + obj.GetName(),
+				Message: "the hub has a " + obj.GetKind() + " of an earlier FleetWorkload of this name",
+				Remedy:  "wait until that one is deleted, or delete its objects on the hub",
+			}
+		}
+	}
+	return nil
+}
+
 func nameConflict(obj *unstructured.Unstructured) error {
 	return &backends.Error{
 		Code: backends.CodeNameConflict, Value: obj.GetNamespace() + "/" + obj.GetName(),
@@ -191,12 +222,8 @@ type outcome struct {
 
 // applyWorks takes the next step on every cluster that is wanted or has something of the workload. What fails on one
 // cluster does not keep the others from going on.
-func (d *Driver) applyWorks(ctx context.Context, p plan) ([]string, error) {
+func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet) ([]string, error) {
 	works, err := d.worksOf(ctx, p.desired.Key)
-	if err != nil {
-		return nil, err
-	}
-	fleet, err := d.fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -503,7 +530,7 @@ func (d *Driver) prunePrerequisite(ctx context.Context, work *unstructured.Unstr
 func (d *Driver) Delete(
 	ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy,
 ) (backends.Progress, error) {
-	if err := d.ready(); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return backends.Progress{}, err
 	}
 	works, err := d.worksOf(ctx, query.Key)

@@ -30,6 +30,7 @@ import (
 // Indexes of the cache.
 const (
 	indexUID          = "fleetworkload-uid"
+	indexOwner        = "fleetworkload"
 	indexObject       = "member-object"
 	indexNeeds        = "needed-prerequisite"
 	indexPrerequisite = "prerequisite"
@@ -125,7 +126,8 @@ func stripCluster(obj any) (any, error) {
 
 func indexes() map[string]client.IndexerFunc {
 	return map[string]client.IndexerFunc{
-		indexUID: func(obj client.Object) []string { return nonEmpty(obj.GetLabels()[v1alpha1.LabelUID]) },
+		indexUID:   func(obj client.Object) []string { return nonEmpty(obj.GetLabels()[v1alpha1.LabelUID]) },
+		indexOwner: func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationOwner]) },
 		indexPrerequisite: func(obj client.Object) []string {
 			return nonEmpty(obj.GetLabels()[labelPrerequisite])
 		},
@@ -221,9 +223,10 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 			return err
 		}
 	}
-	uid := indexes()[indexUID]
-	if err := d.cache.IndexField(ctx, unstructuredOf(placementGVK), indexUID, uid); err != nil {
-		return err
+	for _, name := range []string{indexUID, indexOwner} {
+		if err := d.cache.IndexField(ctx, unstructuredOf(placementGVK), name, indexes()[name]); err != nil {
+			return err
+		}
 	}
 	kick := func() {
 		select {

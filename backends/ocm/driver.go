@@ -83,7 +83,7 @@ func (d *Driver) Features() backends.Features {
 
 // Clusters implements backends.Driver.
 func (d *Driver) Clusters(ctx context.Context) (backends.Fleet, error) {
-	if err := d.ready(); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return backends.Fleet{}, err
 	}
 	return d.fleet(ctx)
@@ -99,7 +99,7 @@ func (d *Driver) fleet(ctx context.Context) (backends.Fleet, error) {
 
 // Observe implements backends.Driver.
 func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Observation, error) {
-	if err := d.ready(); err != nil {
+	if err := d.ready(ctx); err != nil {
 		return backends.Observation{}, err
 	}
 	var observation backends.Observation
@@ -154,12 +154,15 @@ func (d *Driver) selection(
 		return backends.Selection{}, err
 	}
 	selected := checkBindings(readSelection(&typed, decisions.Items), bound, d.opts)
-	if !selected.Settled || selected.Message != "" && len(selected.Clusters) > 0 {
+	if !selected.Settled {
 		return selected, nil
 	}
 	fleet, err := d.fleet(ctx)
-	if unknown := unknownNames(asked, fleet); unknown != "" {
-		selected.Message = unknown
+	if err == nil {
+		if wrong := refuseUnknown(asked, fleet); wrong != nil {
+			// A name mistyped in a change would look like a cluster deselected.
+			return backends.Selection{Message: wrong.Error()}, nil
+		}
 	}
 	return selected, err
 }
@@ -192,8 +195,11 @@ func boundFalse(binding *unstructured.Unstructured) bool {
 	return false
 }
 
-// ready fails until the caches are filled.
-func (d *Driver) ready() error {
+// ready fails until the caches are filled, and when the call's time is over: caches answer all the same.
+func (d *Driver) ready(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if d.synced.Load() {
 		return nil
 	}

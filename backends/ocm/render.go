@@ -368,6 +368,9 @@ func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured
 	if m.removing != "" {
 		annotate(copied, annotationRemoving, m.removing)
 	}
+	if m.held {
+		annotate(copied, annotationHeld, "true")
+	}
 	spec, _, _ := unstructured.NestedMap(copied.Object, "spec")
 	annotate(copied, annotationHash, hashOf(spec))
 	return copied

@@ -98,10 +98,10 @@ func checkBindings(selection backends.Selection, bound []string, opts Options) b
 	return selection
 }
 
-// unknownNames tells which clusters the placement names that the hub does not know.
-func unknownNames(placement v1alpha1.Placement, fleet backends.Fleet) string {
+// refuseUnknown fails when the placement names clusters that the hub does not know.
+func refuseUnknown(placement v1alpha1.Placement, fleet backends.Fleet) error {
 	if placement.Clusters == nil {
-		return ""
+		return nil
 	}
 	var unknown []string
 	for _, name := range placement.Clusters.Names {
@@ -110,7 +110,11 @@ func unknownNames(placement v1alpha1.Placement, fleet backends.Fleet) string {
 		}
 	}
 	if len(unknown) == 0 {
-		return ""
+		return nil
 	}
-	return "the hub knows no accepted cluster " + strings.Join(unknown, ", ")
+	return &backends.Error{
+		Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters.names", Value: strings.Join(unknown, ", "),
+		Message: "the hub knows no accepted cluster of this name",
+		Remedy:  "correct the name, take it out, or register the cluster and accept it",
+	}
 }

@@ -71,6 +71,7 @@ type move struct {
 	strategy workv1.UpdateStrategyType
 	deletion workv1.DeletePropagationPolicyType
 	removing string
+	held     bool
 	// onEvidence makes the write fail when the ManifestWork has changed since it was read.
 	onEvidence bool
 	// waiting says what is awaited before the next step; empty when there is none.
@@ -111,10 +112,14 @@ func next(s state, in intent) move {
 		return nextOrphaning(s, in)
 	case !in.wanted:
 		return nextRemoving(s, in)
+	case in.hold && !s.exists:
+		// ReadOnly touches nothing on the cluster; without an object on the hub, nothing could report the hold.
+		held := probe
+		held.held = true
+		return held
+	case in.hold && !s.held:
+		return move{write: writeMarks}
 	case in.hold:
-		if s.exists && !s.held {
-			return move{write: writeMarks}
-		}
 		return move{}
 	case !s.exists:
 		if in.missing != "" {
