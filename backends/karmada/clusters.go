@@ -2,11 +2,13 @@ package karmada
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,7 +31,7 @@ func toFleet(clusters []clusterv1alpha1.Cluster) backends.Fleet {
 
 func toCluster(c *clusterv1alpha1.Cluster) backends.Cluster {
 	out := backends.Cluster{
-		Name: c.Name, Labels: c.Labels, Identity: c.Spec.ID, Ready: metav1.ConditionUnknown,
+		Name: c.Name, Labels: maps.Clone(c.Labels), Identity: c.Spec.ID, Ready: metav1.ConditionUnknown,
 		Attributes: map[v1alpha1.Attribute]string{},
 	}
 	zone := c.Spec.Zone
@@ -73,8 +75,10 @@ func serves(c *clusterv1alpha1.Cluster, gvk schema.GroupVersionKind) bool {
 
 // sameForUs tells whether a change of a cluster can change a selection or a report. Heartbeats cannot.
 func sameForUs(a, b *clusterv1alpha1.Cluster) bool {
-	return equality.Semantic.DeepEqual(toCluster(a), toCluster(b)) &&
-		equality.Semantic.DeepEqual(a.Status.APIEnablements, b.Status.APIEnablements) &&
+	x, y := toCluster(a), toCluster(b)
+	since := x.ReadySince.Equal(y.ReadySince)
+	x.ReadySince, y.ReadySince = time.Time{}, time.Time{}
+	return since && reflect.DeepEqual(x, y) && reflect.DeepEqual(a.Status.APIEnablements, b.Status.APIEnablements) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
 }
 
@@ -86,6 +90,12 @@ func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (b
 		return backends.Selection{}, err
 	}
 	fleet := toFleet(clusters)
+	if names := unknown(q.Placement.Clusters, fleet); len(names) > 0 {
+		return backends.Selection{}, &backends.Error{
+			Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters.names", Value: list(names),
+			Message: "is not known to Karmada", Remedy: "correct the name, or join the cluster to Karmada",
+		}
+	}
 	chosen, err := fleet.Select(q.Placement.Clusters)
 	if err != nil {
 		return backends.Selection{}, &backends.Error{
@@ -119,17 +129,16 @@ func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (b
 		return backends.Selection{}, notServed(q.Workload.GVK, "no chosen cluster serves it: "+list(lacking)+" do not",
 			"install its CRD on the clusters")
 	}
-	selection.Message = leftOut(q, unknown(q.Placement.Clusters, fleet), lost, tainted, lacking)
+	selection.Message = leftOut(q, lost, tainted, lacking)
 	return selection, nil
 }
 
-func leftOut(q backends.Query, unknown, lost, tainted, lacking []string) string {
+func leftOut(q backends.Query, lost, tainted, lacking []string) string {
 	var parts []string
 	for _, part := range []struct {
 		clusters []string
 		why      string
 	}{
-		{unknown, "not known to Karmada"},
 		{lost, "not ready"},
 		{tainted, "tainted, and spec.placement.tolerations does not tolerate it"},
 		{lacking, "without " + q.Workload.GVK.GroupVersion().String() + " " + q.Workload.GVK.Kind},

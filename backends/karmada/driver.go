@@ -111,15 +111,17 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		return backends.Observation{}, err
 	}
 	live, err := d.load(ctx, query)
-	if err != nil {
+	if err != nil && backends.CodeOf(err) != backends.CodeKindNotServed {
 		return backends.Observation{}, err
 	}
 	live = live.own(query)
 	o := translate(query, live, toFleet(clusters))
-	o.Selection, err = choose(query, clusters, live)
-	if err != nil {
-		return backends.Observation{}, err
+	selection, choice := choose(query, clusters, live)
+	if err = errors.Join(err, choice); err != nil {
+		// What runs is reported all the same; Apply says what is wrong with the spec.
+		selection = backends.Selection{Message: err.Error()}
 	}
+	o.Selection = selection
 	return o, nil
 }
 
@@ -129,11 +131,18 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if err != nil {
 		return backends.Progress{}, err
 	}
+	clusters, err := d.clusters(ctx)
+	if err != nil {
+		return backends.Progress{}, err
+	}
 	live, err := d.load(ctx, desired.Query)
 	if err != nil {
 		return backends.Progress{}, err
 	}
 	if err := checkOwners(desired.Query, live); err != nil {
+		return backends.Progress{}, err
+	}
+	if _, err := choose(desired.Query, clusters, live); err != nil {
 		return backends.Progress{}, err
 	}
 	if want == nil { // no targets: what runs goes on running (R7)
@@ -271,7 +280,7 @@ func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *re
 	for _, pair := range []struct{ live, want *unstructured.Unstructured }{
 		{live.template, want.template}, {live.policy, want.policy}, {live.override, want.override},
 	} {
-		if pair.live != nil || pair.want == nil {
+		if pair.live != nil {
 			continue
 		}
 		if err := d.checkFree(ctx, desired, pair.want); err != nil {

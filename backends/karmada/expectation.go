@@ -34,7 +34,9 @@ func newExpectation(obj *unstructured.Unstructured) expectation {
 func (x expectation) expired() bool { return time.Since(x.at) > expectationLife }
 
 // newer tells whether what was written is newer than obj.
-func (x expectation) newer(obj *unstructured.Unstructured) bool { return x.version > resourceVersion(obj) }
+func (x expectation) newer(obj *unstructured.Unstructured) bool {
+	return x.version > resourceVersion(obj)
+}
 
 // resourceVersion reads a resource version as the number that it is on API servers that store in etcd.
 func resourceVersion(obj *unstructured.Unstructured) uint64 {

@@ -53,14 +53,15 @@ type decision struct {
 func decide(desired backends.Desired, want *rendered, live world) decision {
 	s := state{desired: desired, want: want, live: live}
 	s.templateStale = !ssa.UpToDate(live.template, want.template)
-	if want.override == nil {
-		s.overrideStale = live.override != nil
-	} else {
-		s.overrideStale = !ssa.UpToDate(live.override, want.override)
-	}
+	// An override that is no longer needed is first made one that changes nothing: only then the Works tell when the
+	// earlier ones are gone.
+	s.overrideStale = (want.needsOverride || live.override != nil) && !ssa.UpToDate(live.override, want.override)
 	final := ssa.UpToDate(live.policy, want.policy)
 	if !s.templateStale && !s.overrideStale {
-		if final {
+		switch {
+		case final && live.override != nil && !want.needsOverride:
+			return decision{writes: []write{{object: live.override, remove: true}}}
+		case final:
 			return decision{}
 		}
 		if ssa.UpToDate(live.policy, withSuspension(want.policy, policySuspension(live.policy))) {
@@ -101,7 +102,7 @@ func (s state) lift() decision {
 func (s state) create() decision {
 	var d decision
 	if s.overrideStale {
-		d.writes = append(d.writes, s.writeOverride())
+		d.writes = append(d.writes, write{object: s.want.override})
 	}
 	closed := gated(s.want.policy)
 	if !ssa.UpToDate(s.live.policy, closed) {
@@ -128,7 +129,7 @@ func (s state) change() decision {
 	}
 	var d decision
 	if s.overrideStale {
-		d.writes = append(d.writes, s.writeOverride())
+		d.writes = append(d.writes, write{object: s.want.override})
 	}
 	closed := gated(s.want.policy)
 	policyStale := !ssa.UpToDate(s.live.policy, closed)
@@ -146,13 +147,6 @@ func (s state) change() decision {
 		d.waiting = "Karmada to take up the number of replicas and the placement"
 	}
 	return d
-}
-
-func (s state) writeOverride() write {
-	if s.want.override == nil {
-		return write{object: s.live.override, remove: true}
-	}
-	return write{object: s.want.override}
 }
 
 // suspend is position 1. It waits until the end of the change before has reached all Works: a Work that is still
@@ -288,7 +282,7 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 		return "it is of an earlier generation of the template"
 	}
 	rules, known := rulesFor(want, t.Cluster)
-	if known && !sameOverrides(w.Annotations[appliedOverridesAnnotation], policyName(desired.Key), rules) {
+	if live.override != nil && known && !sameOverrides(w.Annotations[appliedOverridesAnnotation], policyName(desired.Key), rules) {
 		return "its overrides are not applied"
 	}
 	if want.foreignRules { // what backendOptions make of the manifest is not known here

@@ -26,7 +26,7 @@ func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
-	if r.override != nil {
+	if r.needsOverride {
 		objects = append(objects, r.override)
 	}
 	return append(objects, r.policy, r.template), nil
@@ -36,8 +36,9 @@ func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 type rendered struct {
 	template *unstructured.Unstructured
 	policy   *unstructured.Unstructured
-	// override is nil when no cluster differs.
-	override *unstructured.Unstructured
+	// override is always rendered; needsOverride tells whether it changes anything.
+	override      *unstructured.Unstructured
+	needsOverride bool
 	// rules are those of override.
 	rules []policyv1alpha1.RuleWithCluster
 	// foreignRules is true when rules come from backendOptions, so that manifests differ from the targets'.
@@ -234,9 +235,8 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 			Op: jsondiff.OpReplace, Path: jsondiff.Pointer(desired.Workload.ReplicasPath...), Value: int64(0),
 		}))
 	}
-	if len(rules) == 0 {
-		return nil
-	}
+	r.needsOverride = len(rules) > 0
+	rules = append([]any{revisionRule(desired.Revision)}, rules...)
 	spec := rest
 	spec["resourceSelectors"] = resourceSelectors(desired.Workload)
 	spec["overrideRules"] = rules
@@ -246,6 +246,17 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 		return fmt.Errorf("read rendered override rules: %w", err)
 	}
 	return nil
+}
+
+// revisionRule sets on every cluster the revision that the template has already. It is there for the record that Karmada
+// keeps on each Work of the overrides it was rendered with: that record is never taken away, so of a cluster without any
+// override it would still tell of earlier ones (CreateOrUpdateWork in pkg/controllers/ctrlutil/work.go).
+func revisionRule(revision string) map[string]any {
+	r := rule(nil, jsondiff.Op{
+		Op: jsondiff.OpAdd, Path: jsondiff.Pointer("metadata", "annotations", v1alpha1.AnnotationRevision), Value: revision,
+	})
+	delete(r, "targetCluster")
+	return r
 }
 
 // targetRules turns the difference between the template and each target manifest into override rules, one for each set

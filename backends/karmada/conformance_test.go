@@ -1,0 +1,198 @@
+//go:build e2e
+
+package karmada
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+)
+
+// TestConformance holds the driver to the contract on the test fleet that `make lab-up` left running. LAB_DIR names
+// another folder than .lab.
+func TestConformance(t *testing.T) {
+	backendtest.Run(t, environment(t))
+}
+
+func openLab(t *testing.T) *lab.Fleet {
+	t.Helper()
+	dir := os.Getenv("LAB_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "..", ".lab")
+	}
+	fleet, err := lab.Open(dir)
+	if err != nil {
+		t.Skipf("no test fleet: %v", err)
+	}
+	return fleet
+}
+
+func labClient(t *testing.T, fleet *lab.Fleet, name string) client.WithWatch {
+	t.Helper()
+	cfg, err := fleet.RESTConfig(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	c, err := client.NewWithWatch(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func environment(t *testing.T) backendtest.Environment {
+	t.Helper()
+	fleet := openLab(t)
+	backend := labClient(t, fleet, lab.Karmada)
+	members := map[string]client.WithWatch{}
+	for _, m := range fleet.Members() {
+		members[m.KarmadaName] = labClient(t, fleet, m.Name)
+	}
+	env := backendtest.Environment{
+		NewDriver: func(t *testing.T, gate backendtest.Gate) backends.Driver {
+			cfg, err := fleet.RESTConfig(lab.Karmada)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := New(wrapped(cfg, gate), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Namespace: func(t *testing.T) string { return newNamespace(t, backend, members) },
+		Member:    func(name string) backendtest.Store { return backendtest.ClientStore(members[name]) },
+		Backend:   backendtest.ClientStore(backend),
+		Owned: func(ctx context.Context, q backends.Query) ([]*unstructured.Unstructured, error) {
+			return owned(ctx, backend, q)
+		},
+		Foreign: func(d backends.Desired) *unstructured.Unstructured {
+			foreign := d.Template.DeepCopy()
+			foreign.SetLabels(map[string]string{"app": "theirs"})
+			foreign.SetAnnotations(nil)
+			return foreign
+		},
+		OwnershipMarks: []string{
+			"karmada.io/managed", "work.karmada.io/permanent-id", "resourcebinding.karmada.io/permanent-id",
+			"propagationpolicy.karmada.io/permanent-id", "work.karmada.io/name", "work.karmada.io/namespace",
+			"resourcebinding.karmada.io/name", "propagationpolicy.karmada.io/name", "resourcetemplate.karmada.io/uid",
+		},
+		InvalidOptions: &v1alpha1.BackendOptions{Karmada: &v1alpha1.KarmadaOptions{
+			PropagationPolicy: &runtime.RawExtension{Raw: []byte(`{"priority": "high"}`)},
+		}},
+		Timeout: 90 * time.Second, Poll: 100 * time.Millisecond, Quiet: 5 * time.Second,
+	}
+	for _, m := range fleet.Members()[:3] {
+		env.Clusters = append(env.Clusters, backends.Cluster{
+			Name: m.KarmadaName, Labels: m.Labels, Identity: identity(t, members[m.KarmadaName]),
+			Attributes: map[v1alpha1.Attribute]string{
+				v1alpha1.AttributeProvider: m.Provider, v1alpha1.AttributeRegion: m.Region, v1alpha1.AttributeZone: m.Zone,
+			},
+		})
+	}
+	return env
+}
+
+func wrapped(cfg *rest.Config, gate backendtest.Gate) *rest.Config {
+	cfg.QPS = -1
+	cfg.Wrap(backendtest.Transport(gate))
+	return cfg
+}
+
+func identity(t *testing.T, c client.Client) string {
+	t.Helper()
+	var namespace corev1.Namespace
+	if err := c.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &namespace); err != nil {
+		t.Fatal(err)
+	}
+	return string(namespace.UID)
+}
+
+var namespaces atomic.Int64
+
+// newNamespace creates a namespace on Karmada, which creates it on the members.
+func newNamespace(t *testing.T, backend client.Client, members map[string]client.WithWatch) string {
+	t.Helper()
+	name := fmt.Sprintf("kdrv-%d-%d", time.Now().Unix()%100000, namespaces.Add(1))
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := backend.Create(t.Context(), ns.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Delete(context.Background(), ns.DeepCopy()) })
+	deadline := time.Now().Add(time.Minute)
+	for cluster, member := range members {
+		for {
+			err := member.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{})
+			if err == nil {
+				break
+			}
+			if !apierrors.IsNotFound(err) || time.Now().After(deadline) {
+				t.Fatalf("namespace %s on %s: %v", name, cluster, err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	return name
+}
+
+// owned lists policies, template, binding and Works of a workload.
+func owned(ctx context.Context, c client.Client, q backends.Query) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	for _, gvk := range []struct{ group, version, kind string }{
+		{"policy.karmada.io", "v1alpha1", "PropagationPolicy"}, {"policy.karmada.io", "v1alpha1", "OverridePolicy"},
+		{q.Workload.GVK.Group, q.Workload.GVK.Version, q.Workload.GVK.Kind},
+	} {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(strings.TrimPrefix(gvk.group+"/"+gvk.version, "/"))
+		list.SetKind(gvk.kind + "List")
+		err := c.List(ctx, list, client.InNamespace(q.Workload.Namespace),
+			client.MatchingLabels{v1alpha1.LabelUID: string(q.Key.UID)})
+		if err != nil && !apierrors.IsNotFound(err) && !isNoMatch(err) {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	}
+	for _, kind := range []string{"ResourceBinding", "Work"} {
+		list := &unstructured.UnstructuredList{}
+		version := map[string]string{"ResourceBinding": "v1alpha2", "Work": "v1alpha1"}[kind]
+		list.SetAPIVersion("work.karmada.io/" + version)
+		list.SetKind(kind + "List")
+		if err := c.List(ctx, list); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			obj := &list.Items[i]
+			annotations := obj.GetAnnotations()
+			mine := obj.GetNamespace() == q.Workload.Namespace && obj.GetName() == bindingName(q.Workload) ||
+				annotations["resourcebinding.karmada.io/namespace"] == q.Workload.Namespace &&
+					annotations["resourcebinding.karmada.io/name"] == bindingName(q.Workload)
+			if mine {
+				found = append(found, obj)
+			}
+		}
+	}
+	return found, nil
+}
+
+func isNoMatch(err error) bool { return strings.Contains(err.Error(), "no matches for kind") }
