@@ -1,0 +1,336 @@
+package ocm
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// world is one cluster with a work agent that behaves like OCM's (ocm pkg/work/spoke): it applies the newest
+// generation, looks at the object, and finalizes a deleted ManifestWork, each at its own time.
+type world struct {
+	// The ManifestWork; strategy is empty when there is none.
+	strategy workv1.UpdateStrategyType
+	deletion workv1.DeletePropagationPolicyType
+	held     bool
+	deleting bool
+	// generation, and the ones that the agent has acted on and looked at.
+	generation, applied, looked int
+	appliedOK                   bool
+	saw                         presence
+	sawOwned                    bool
+
+	// The member object.
+	object presence // presenceMissing, presenceOurs or presenceForeign
+	owned  bool
+	writes int
+
+	// refuses makes the cluster's API server refuse every write of the manifest.
+	refuses bool
+	// notServed makes the cluster lack the kind.
+	notServed bool
+
+	log []string
+}
+
+func (w *world) state() state {
+	if w.strategy == "" {
+		return state{}
+	}
+	s := state{
+		exists: true, deleting: w.deleting, held: w.held, strategy: w.strategy, deletion: w.deletion,
+		applied: metav1.ConditionUnknown, owned: true,
+	}
+	if w.applied == w.generation {
+		s.applied = metav1.ConditionFalse
+		if w.appliedOK {
+			s.applied = metav1.ConditionTrue
+		}
+		s.appliedMessage, s.notServed = "refused", w.notServed && !w.appliedOK
+		if w.looked == w.generation && !s.notServed {
+			s.object = w.saw
+			s.owned = w.saw == presenceMissing || w.sawOwned
+		}
+	}
+	return s
+}
+
+// drive lets the driver take one step.
+func (w *world) drive(in intent) move {
+	s := w.state()
+	m := next(s, in)
+	w.log = append(w.log, fmt.Sprintf("driver: %s", describe(s, m)))
+	switch m.write {
+	case writeWork:
+		if w.strategy != m.strategy || w.deletion != m.deletion {
+			w.strategy, w.deletion = m.strategy, m.deletion
+			w.generation++
+		}
+		w.held = m.held
+	case writeMarks:
+		w.held = true
+	case writeDelete:
+		w.deleting = true
+	}
+	return m
+}
+
+func describe(s state, m move) string {
+	switch m.write {
+	case writeWork:
+		return fmt.Sprintf("%s+%s", m.strategy, m.deletion)
+	case writeMarks:
+		return "mark as held"
+	case writeDelete:
+		return "delete"
+	default:
+		return "wait for " + m.waiting
+	}
+}
+
+// apply is the agent's apply controller.
+func (w *world) apply() {
+	if w.strategy == "" || w.deleting {
+		return
+	}
+	w.applied, w.appliedOK = w.generation, true
+	if w.notServed {
+		w.appliedOK = false
+		return
+	}
+	exists := w.object != presenceMissing
+	switch w.strategy {
+	case workv1.UpdateStrategyTypeReadOnly:
+		return
+	case workv1.UpdateStrategyTypeServerSideApply:
+		if w.refuses {
+			w.appliedOK = false
+			return
+		}
+		if w.object != presenceOurs {
+			w.object = presenceOurs
+			w.writes++
+		}
+	case workv1.UpdateStrategyTypeCreateOnly:
+		if !exists && w.refuses {
+			w.appliedOK = false
+			return
+		}
+		if !exists {
+			w.object = presenceOurs
+			w.writes++
+			w.log = append(w.log, "agent: created by CreateOnly")
+		}
+	}
+	w.owned = w.deletion == workv1.DeletePropagationPolicyTypeForeground
+}
+
+// look is the agent's status controller. It can run before apply has acted on the generation.
+func (w *world) look() {
+	if w.strategy == "" || w.deleting {
+		return
+	}
+	w.looked, w.saw, w.sawOwned = w.generation, w.object, w.owned
+}
+
+// finalize is the agent's finalizer.
+func (w *world) finalize() {
+	if !w.deleting {
+		return
+	}
+	if w.owned && w.object != presenceMissing {
+		w.log = append(w.log, "agent: object deleted")
+		w.object, w.owned = presenceMissing, false
+	}
+	w.strategy, w.deletion, w.deleting, w.held = "", "", false, false
+	w.generation, w.applied, w.looked = 1, 0, 0
+}
+
+func (w *world) settle(t *testing.T, in intent, done func() bool) {
+	t.Helper()
+	for range 40 {
+		w.apply()
+		w.look()
+		w.finalize()
+		if done() {
+			return
+		}
+		w.drive(in)
+	}
+	t.Fatalf("not done: %+v\n%s", w, strings.Join(w.log, "\n"))
+}
+
+// random mixes the driver's steps with the agent's for a while.
+func (w *world) random(r *rand.Rand, in intent, steps int) {
+	for range steps {
+		switch r.Intn(5) {
+		case 0:
+			w.apply()
+		case 1:
+			w.look()
+		case 2:
+			w.finalize()
+		default:
+			w.drive(in)
+		}
+	}
+}
+
+func newWorld(r *rand.Rand) *world {
+	return &world{generation: 1, object: []presence{presenceMissing, presenceOurs, presenceForeign}[r.Intn(3)]}
+}
+
+var (
+	want   = intent{wanted: true, ready: true}
+	adopt  = intent{wanted: true, ready: true, adopt: true}
+	remove = intent{policy: v1alpha1.DeletionPolicyDelete, ready: true}
+	orphan = intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}
+)
+
+// TestAnyIntents changes what is wanted at random times, and checks that nothing is lost or left in the end.
+func TestAnyIntents(t *testing.T) {
+	for seed := range int64(20000) {
+		r := rand.New(rand.NewSource(seed))
+		w := newWorld(r)
+		foreign := w.object == presenceForeign
+		for range r.Intn(5) {
+			in := []intent{want, remove, orphan}[r.Intn(3)]
+			in.ready = r.Intn(4) > 0
+			in.hold = r.Intn(4) == 0
+			w.random(r, in, r.Intn(12))
+			w.refuses = r.Intn(5) == 0
+		}
+		w.refuses = false
+		if foreign && (w.object != presenceForeign || w.owned || w.writes > 0) {
+			t.Fatalf("seed %d: the foreign object was touched\n%s", seed, strings.Join(w.log, "\n"))
+		}
+		switch r.Intn(3) {
+		case 0:
+			// Without a ManifestWork, or with one already on its way out, there is nothing to remove the object by.
+			removable := w.strategy != "" && !w.deleting
+			w.settle(t, remove, func() bool { return w.strategy == "" })
+			if removable && w.object == presenceOurs {
+				t.Fatalf("seed %d: the object was left behind\n%s", seed, strings.Join(w.log, "\n"))
+			}
+		case 1:
+			w.apply() // what was asked for before may still be done
+			before := w.object
+			w.settle(t, orphan, func() bool { return w.strategy == "" })
+			// A removal that the agent had begun cannot be taken back.
+			if begun := strings.Contains(strings.Join(w.log, "\n"), "object deleted"); !begun && w.object != before || w.owned {
+				t.Fatalf("seed %d: %v became %v, owned %v\n%s", seed, before, w.object, w.owned, strings.Join(w.log, "\n"))
+			}
+		default:
+			w.settle(t, want, func() bool {
+				return w.strategy != "" && !w.deleting && !w.held && (foreign || w.object == presenceOurs && !w.owned &&
+					w.strategy == workv1.UpdateStrategyTypeServerSideApply)
+			})
+			// Deleted by accident, nothing happens to the object.
+			before := w.object
+			w.deleting = true
+			w.finalize()
+			if w.object != before {
+				t.Fatalf("seed %d: an accidental delete took the object\n%s", seed, strings.Join(w.log, "\n"))
+			}
+		}
+		if foreign && (w.object != presenceForeign || w.owned || w.writes > 0) {
+			t.Fatalf("seed %d: the foreign object was touched\n%s", seed, strings.Join(w.log, "\n"))
+		}
+	}
+}
+
+// TestHoldWritesNothing: whatever was going on, the object stays as it is while held, once the agent has caught up.
+func TestHoldWritesNothing(t *testing.T) {
+	for seed := range int64(5000) {
+		r := rand.New(rand.NewSource(seed))
+		w := newWorld(r)
+		w.random(r, []intent{want, adopt}[r.Intn(2)], r.Intn(12))
+		w.apply()
+		before, owned, strategy := w.object, w.owned, w.strategy
+		held := want
+		held.hold = true
+		w.random(r, held, 20)
+		w.drive(held)
+		if w.object != before || w.owned != owned || strategy != "" && w.strategy != strategy || !w.held {
+			t.Fatalf("seed %d: %+v\n%s", seed, w, strings.Join(w.log, "\n"))
+		}
+	}
+}
+
+// TestTranscripts are the usual ways, step by step.
+func TestTranscripts(t *testing.T) {
+	unready := want
+	unready.ready = false
+	for name, c := range map[string]struct {
+		world *world
+		in    []intent
+		log   []string
+	}{
+		"create where nothing is": {
+			world: &world{object: presenceMissing}, in: []intent{want, want, want},
+			log: []string{"ReadOnly+Orphan", "ServerSideApply+Orphan", "ServerSideApply+Orphan"},
+		},
+		"ours already": {
+			world: &world{object: presenceOurs}, in: []intent{want, want},
+			log: []string{"ReadOnly+Orphan", "ServerSideApply+Orphan"},
+		},
+		"foreign object": {
+			world: &world{object: presenceForeign}, in: []intent{want, want, adopt, adopt},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ServerSideApply+Orphan"},
+		},
+		"old evidence of a lost cluster does not count": {
+			world: &world{object: presenceMissing}, in: []intent{unready, unready, want},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan"},
+		},
+		"delete": {
+			world: &world{object: presenceOurs}, in: []intent{adopt, remove, remove, remove},
+			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "delete", "wait for "},
+		},
+		"delete where the object is gone": {
+			world: &world{strategy: "ServerSideApply", deletion: "Orphan", object: presenceMissing, looked: 1, applied: 1,
+				generation: 1, appliedOK: true, saw: presenceMissing, refuses: true},
+			in: []intent{remove, remove}, log: []string{"ReadOnly+Orphan", "delete"},
+		},
+		"orphan": {
+			world: &world{object: presenceOurs}, in: []intent{adopt, orphan, orphan},
+			log: []string{"ServerSideApply+Orphan", "delete", "wait for "},
+		},
+		"kind not served": {
+			world: &world{object: presenceMissing, notServed: true}, in: []intent{want, want, remove},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "delete"},
+		},
+		"delete called off": {
+			world: &world{object: presenceOurs}, in: []intent{adopt, remove, adopt, orphan},
+			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "ServerSideApply+Orphan", "delete"},
+		},
+		"delete turned into orphan": {
+			world: &world{object: presenceOurs}, in: []intent{adopt, remove, orphan, orphan},
+			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "CreateOnly+Orphan", "delete"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := c.world
+			var log []string
+			for _, in := range c.in {
+				before := w.state()
+				log = append(log, describe(before, w.drive(in)))
+				if w.generation == 0 {
+					w.generation = 1
+				}
+				w.apply()
+				w.look()
+				w.finalize()
+			}
+			if diff := cmp.Diff(c.log, log); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
