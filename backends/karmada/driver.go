@@ -199,6 +199,9 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 
 // clusters returns Karmada's clusters as cached; they must not be changed.
 func (d *Driver) clusters(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
+	if err := ctx.Err(); err != nil { // caches do not look
+		return nil, fmt.Errorf("list Karmada's clusters: %w", err)
+	}
 	if err := d.watches.ready(); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func translateWork(q backends.Query, live world, w work, fleet backends.Fleet) b
 		c.Message = "the cluster cannot be reached: " + cluster.Message
 	}
 	c.Status = statusOf(w)
-	c.Current = reachable && c.Applied == metav1.ConditionTrue && c.Status != nil && isCurrent(live, w, c)
+	c.Current = reachable && c.Applied == metav1.ConditionTrue && len(c.Status) > 0 && isCurrent(live, w, c)
 	return c
 }
 
@@ -98,8 +98,9 @@ func isCurrent(live world, w work, c backends.ClusterObservation) bool {
 		return false
 	}
 	now, reported := c.Status["generation"].(int64)
-	seen, known := c.Status["observedGeneration"].(int64)
-	return !reported || !known || seen >= now
+	// Left out when it is zero: the member's controller has not looked yet.
+	seen, _ := c.Status["observedGeneration"].(int64)
+	return !reported || seen >= now
 }
 
 func replicasOf(obj *unstructured.Unstructured, path []string) *int32 {
