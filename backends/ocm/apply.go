@@ -262,7 +262,7 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet) (
 		return jobs[cluster] != nil && jobs[cluster].target != nil
 	})
 	kept := func(cluster string) bool { return jobs[cluster] != nil && jobs[cluster].target != nil }
-	return waiting, errors.Join(err, d.prunePrerequisites(ctx, p.desired.Workload, kept))
+	return waiting, errors.Join(err, d.prunePrerequisites(ctx, p.desired.Workload, kept, false))
 }
 
 func inContact(fleet backends.Fleet, cluster string) bool {
@@ -492,8 +492,12 @@ func older(a, b *unstructured.Unstructured) bool {
 	return x.Before(&y)
 }
 
-// prunePrerequisites removes the prerequisites of clusters not kept that no ManifestWork stands on any more.
-func (d *Driver) prunePrerequisites(ctx context.Context, workload backends.Workload, kept func(cluster string) bool) error {
+// prunePrerequisites removes the prerequisites that no ManifestWork stands on any more: the workload's own, on clusters
+// not kept, and with sweep also those that others have left behind. Only Delete sweeps, so that Apply of what is already
+// there writes nothing.
+func (d *Driver) prunePrerequisites(
+	ctx context.Context, workload backends.Workload, kept func(cluster string) bool, sweep bool,
+) error {
 	own := prerequisiteNames(workload.Namespace, workload.GVK.Group, workload.Resource)
 	for _, kind := range []string{prerequisiteNamespace, prerequisiteRights} {
 		works, err := d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexPrerequisite: kind})
@@ -501,9 +505,11 @@ func (d *Driver) prunePrerequisites(ctx context.Context, workload backends.Workl
 			return err
 		}
 		for _, work := range works {
-			mine := slices.Contains(own, work.GetName())
-			if work.GetDeletionTimestamp() != nil || mine && kept(work.GetNamespace()) ||
-				!mine && time.Since(work.GetCreationTimestamp().Time) < pruneAge {
+			remove := sweep && time.Since(work.GetCreationTimestamp().Time) > pruneAge
+			if slices.Contains(own, work.GetName()) {
+				remove = !kept(work.GetNamespace())
+			}
+			if !remove || work.GetDeletionTimestamp() != nil {
 				continue
 			}
 			if err := d.prunePrerequisite(ctx, work); err != nil {
@@ -552,7 +558,7 @@ func (d *Driver) Delete(
 		}
 	}
 	d.needs.drop(query.Key.NamespacedName, nil)
-	if err := d.prunePrerequisites(ctx, query.Workload, func(string) bool { return false }); err != nil {
+	if err := d.prunePrerequisites(ctx, query.Workload, func(string) bool { return false }, true); err != nil {
 		return backends.Progress{}, err
 	}
 	if err := d.pruneBindings(ctx, query.Key); err != nil {
