@@ -133,7 +133,7 @@ func (p *apiPackage) add(path string, src []byte) error {
 				p.addType(spec, gen, commentsBetween(file, end, spec.Pos()))
 			case *ast.ValueSpec:
 				if gen.Tok == token.CONST {
-					p.addConst(spec)
+					p.addConst(spec, gen)
 				}
 			}
 			end = spec.End()
@@ -221,8 +221,12 @@ func jsonTag(lit *ast.BasicLit) (name string, options []string, inline bool) {
 	return parts[0], parts[1:], slices.Contains(parts[1:], "inline")
 }
 
-func (p *apiPackage) addConst(spec *ast.ValueSpec) {
-	text, _ := split(strings.Join(lines(spec.Doc), "\n"))
+func (p *apiPackage) addConst(spec *ast.ValueSpec, gen *ast.GenDecl) {
+	doc := spec.Doc
+	if !gen.Lparen.IsValid() {
+		doc = gen.Doc
+	}
+	text, _ := split(strings.Join(lines(doc), "\n"))
 	for _, name := range spec.Names {
 		p.consts = append(p.consts, constDecl{name.Name, text, name.Pos()})
 	}
