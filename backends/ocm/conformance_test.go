@@ -5,7 +5,9 @@ package ocm_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -39,6 +41,9 @@ func TestConformance(t *testing.T) {
 			t.Helper()
 			config := f.config(t, lab.Hub)
 			config.Wrap(backendtest.Transport(gate))
+			if os.Getenv("LOG_WRITES") != "" {
+				config.Wrap(func(next http.RoundTripper) http.RoundTripper { return logged{t, next} })
+			}
 			driver, err := ocm.New(config, labOptions)
 			if err != nil {
 				t.Fatal(err)
@@ -70,6 +75,26 @@ func TestConformance(t *testing.T) {
 	// The suite tells clusters apart by the first one's attributes and labels.
 	env.Clusters[0], env.Clusters[2] = env.Clusters[2], env.Clusters[0]
 	backendtest.Run(t, env)
+}
+
+// logged writes every request that changes something to the test's log.
+type logged struct {
+	t    *testing.T
+	next http.RoundTripper
+}
+
+func (l logged) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet {
+		body := ""
+		if req.GetBody != nil {
+			if r, err := req.GetBody(); err == nil {
+				data, _ := io.ReadAll(r)
+				body = string(data)
+			}
+		}
+		l.t.Logf("%s %s %s %s", time.Now().Format("05.000"), req.Method, req.URL.Path, body)
+	}
+	return l.next.RoundTrip(req)
 }
 
 // fleet is the running test fleet with a client for each control plane, by OCM's names.

@@ -1,0 +1,345 @@
+package ocm
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/jsonpath"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+func loadWork(t *testing.T, change func(*workv1.ManifestWork)) report {
+	t.Helper()
+	data, err := os.ReadFile("testdata/manifestwork.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work workv1.ManifestWork
+	if err := yaml.UnmarshalStrict(data, &work); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(&work)
+	}
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readWork(&unstructured.Unstructured{Object: obj})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func strategy(kind workv1.UpdateStrategyType) func(*workv1.ManifestWork) {
+	return func(w *workv1.ManifestWork) {
+		w.Spec.ManifestConfigs[0].UpdateStrategy = &workv1.UpdateStrategy{Type: kind}
+	}
+}
+
+func all(changes ...func(*workv1.ManifestWork)) func(*workv1.ManifestWork) {
+	return func(w *workv1.ManifestWork) {
+		for _, change := range changes {
+			change(w)
+		}
+	}
+}
+
+// manifestCondition sets a condition of the manifest, and of the work where it has one of that type.
+func manifestCondition(kind string, status metav1.ConditionStatus, message string) func(*workv1.ManifestWork) {
+	return func(w *workv1.ManifestWork) {
+		for _, list := range [][]metav1.Condition{w.Status.Conditions, w.Status.ResourceStatus.Manifests[0].Conditions} {
+			for i := range list {
+				if list[i].Type == kind {
+					list[i].Status, list[i].Message = status, message
+				}
+			}
+		}
+	}
+}
+
+// value sets a feedback value, or removes it when it is nil.
+func value(name string, v any) func(*workv1.ManifestWork) {
+	return func(w *workv1.ManifestWork) {
+		manifest := &w.Status.ResourceStatus.Manifests[0]
+		var values []workv1.FeedbackValue
+		for _, old := range manifest.StatusFeedbacks.Values {
+			if old.Name != name {
+				values = append(values, old)
+			}
+		}
+		switch v := v.(type) {
+		case int64:
+			values = append(values, workv1.FeedbackValue{Name: name, Value: workv1.FieldValue{Integer: &v}})
+		case string:
+			values = append(values, workv1.FeedbackValue{Name: name, Value: workv1.FieldValue{String: &v}})
+		}
+		manifest.StatusFeedbacks.Values = values
+	}
+}
+
+func newGeneration(w *workv1.ManifestWork) { w.Generation++ }
+
+var cloneSets = backends.Workload{
+	Resource: "clonesets", Namespace: "shop", Name: "web", ReplicasPath: []string{"spec", "replicas"},
+	Feedback: []backends.FeedbackField{
+		{Name: "observedGeneration", Path: ".status.observedGeneration"},
+		{Name: "readyReplicas", Path: ".status.readyReplicas"},
+		{Name: "updatedReplicas", Path: ".status.updatedReplicas"},
+	},
+}
+
+func TestObserve(t *testing.T) {
+	steady := backends.ClusterObservation{
+		Cluster: "member2", Desired: new(int32), Revision: "8a872d0d", Applied: metav1.ConditionTrue, Current: true,
+		Status: map[string]any{"observedGeneration": int64(1), "readyReplicas": int64(4)},
+	}
+	*steady.Desired = 4
+	with := func(change func(*backends.ClusterObservation)) backends.ClusterObservation {
+		o := steady
+		change(&o)
+		return o
+	}
+	stale := with(func(o *backends.ClusterObservation) { o.Current = false })
+	for name, c := range map[string]struct {
+		change func(*workv1.ManifestWork)
+		want   backends.ClusterObservation
+	}{
+		"steady":             {want: steady},
+		"agent has not seen": {newGeneration, with(func(o *backends.ClusterObservation) { o.Applied, o.Current = "Unknown", false })},
+		"older manifest":     {value(feedbackRevision, "0000"), stale},
+		"no revision":        {value(feedbackRevision, nil), stale},
+		"not observed":       {value(feedbackObservedGeneration, nil), stale},
+		"observed earlier":   {value(feedbackGeneration, int64(2)), stale},
+		"other replicas":     {value(feedbackReplicas, int64(3)), stale},
+		"object gone, values stay": {
+			manifestCondition(workv1.ManifestAvailable, "False", "Resource is not available"),
+			with(func(o *backends.ClusterObservation) { o.Current, o.Message = false, "Resource is not available" }),
+		},
+		"feedback broken": {
+			manifestCondition(conditionFeedbackSynced, "False", "the type float64"),
+			with(func(o *backends.ClusterObservation) { o.Current, o.Message = false, "the type float64" }),
+		},
+		"kind not served": {
+			manifestCondition(workv1.ManifestApplied, "False",
+				`Failed to apply manifest: the server doesn't have a resource type "CloneSet"`),
+			with(func(o *backends.ClusterObservation) {
+				o.Applied, o.Current = "False", false
+				o.Message = "the cluster does not serve apps.kruise.io/v1alpha1 CloneSet: install what serves it there (OpenKruise)"
+			}),
+		},
+		"asking": {
+			all(strategy("ReadOnly"), newGeneration),
+			with(func(o *backends.ClusterObservation) {
+				o.Applied, o.Current, o.Message = "Unknown", false, "the agent is asked whether the object exists already"
+			}),
+		},
+		"conflict": {
+			all(strategy("ReadOnly"), value(feedbackWorkload, "another")),
+			with(func(o *backends.ClusterObservation) {
+				o.Applied, o.Current, o.Conflict, o.Message = "False", false, true, conflictMessage
+			}),
+		},
+		"held": {
+			func(w *workv1.ManifestWork) { w.Annotations[annotationHeld] = "true" },
+			with(func(o *backends.ClusterObservation) { o.Held = true }),
+		},
+		"being removed": {
+			func(w *workv1.ManifestWork) { w.Spec.DeleteOption.PropagationPolicy = "Foreground" },
+			with(func(o *backends.ClusterObservation) { o.Removing = true }),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, loadWork(t, c.change).observe(cloneSets)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestState(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*workv1.ManifestWork)
+		object presence
+		owned  bool
+	}{
+		"ours":                        {nil, presenceOurs, false},
+		"foreign":                     {value(feedbackWorkload, nil), presenceForeign, false},
+		"owned":                       {value(feedbackOwner, "hash-shop-web-74ca86d9da"), presenceOurs, true},
+		"evidence of an earlier spec": {newGeneration, presenceUnknown, true},
+		"missing":                     {manifestCondition(workv1.ManifestAvailable, "False", ""), presenceMissing, true},
+		"not readable":                {manifestCondition(workv1.ManifestAvailable, "Unknown", ""), presenceUnknown, true},
+		"values of nothing":           {value(feedbackUID, nil), presenceUnknown, false},
+		"feedback broken":             {manifestCondition(conditionFeedbackSynced, "False", ""), presenceOurs, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if s := loadWork(t, c.change).state(); s.object != c.object || s.owned != c.owned {
+				t.Errorf("object %v, owned %v; want %v, %v", s.object, s.owned, c.object, c.owned)
+			}
+		})
+	}
+}
+
+// TestFeedbackPaths evaluates the rendered paths as the agent does (ocm pkg/work/spoke/statusfeedback/reader.go).
+func TestFeedbackPaths(t *testing.T) {
+	rules, err := feedbackRules(cloneSets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := map[string]any{"metadata": map[string]any{"uid": "u"}}
+	full := map[string]any{
+		"metadata": map[string]any{
+			"uid": "u", "generation": int64(2),
+			"labels":      map[string]any{v1alpha1.LabelUID: "w"},
+			"annotations": map[string]any{v1alpha1.AnnotationRevision: "r"},
+			"ownerReferences": []any{
+				map[string]any{"kind": "Other", "name": "x"}, map[string]any{"kind": "AppliedManifestWork", "name": "o"},
+			},
+		},
+		"spec":   map[string]any{"replicas": int64(0)},
+		"status": map[string]any{"observedGeneration": int64(1), "readyReplicas": int64(3)},
+	}
+	for name, c := range map[string]struct{ obj, want map[string]any }{
+		"bare": {bare, map[string]any{feedbackUID: "u"}},
+		"full": {full, map[string]any{
+			feedbackUID: "u", feedbackGeneration: int64(2), feedbackObservedGeneration: int64(1), feedbackRevision: "r",
+			feedbackWorkload: "w", feedbackOwner: "o", feedbackReplicas: int64(0),
+			"observedGeneration": int64(1), "readyReplicas": int64(3),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]any{}
+			for _, rule := range rules {
+				rule := rule.(map[string]any)
+				j := jsonpath.New("x").AllowMissingKeys(true)
+				if err := j.Parse("{" + rule["path"].(string) + "}"); err != nil {
+					t.Fatal(err)
+				}
+				results, err := j.FindResults(c.obj)
+				if err != nil {
+					t.Fatalf("%s: %v", rule["path"], err)
+				}
+				if len(results) > 0 && len(results[0]) > 0 {
+					got[rule["name"].(string)] = results[0][0].Interface()
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadSelection(t *testing.T) {
+	placement := func(reason, misconfigured string, selected int32) *clusterv1beta1.Placement {
+		p := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
+			Name: "fw-web-1", Namespace: "shop", UID: "p", Generation: 1,
+		}}
+		p.Status.NumberOfSelectedClusters = selected
+		p.Status.Conditions = []metav1.Condition{
+			{Type: clusterv1beta1.PlacementConditionSatisfied, Reason: reason, Message: "m"},
+			{Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionStatus(misconfigured)},
+		}
+		return p
+	}
+	decision := func(owner string, clusters ...string) clusterv1beta1.PlacementDecision {
+		yes := true
+		d := clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+			OwnerReferences: []metav1.OwnerReference{{UID: "p", Controller: &yes}},
+		}}
+		d.OwnerReferences[0].UID = "p"
+		if owner != "p" {
+			d.OwnerReferences[0].UID = "earlier"
+		}
+		for _, cluster := range clusters {
+			d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
+		}
+		return d
+	}
+	edited := placement("AllDecisionsScheduled", "False", 1)
+	edited.Generation = 2
+	fresh := placement("", "", 0)
+	fresh.Status = clusterv1beta1.PlacementStatus{}
+	both := []clusterv1beta1.PlacementDecision{decision("p", "m2", "m1"), decision("p", "m1", "m3")}
+	for name, c := range map[string]struct {
+		placement *clusterv1beta1.Placement
+		decisions []clusterv1beta1.PlacementDecision
+		want      []string
+		settled   bool
+	}{
+		"none":                    {nil, nil, nil, false},
+		"not seen":                {fresh, both, nil, false},
+		"settled, de-duplicated":  {placement("AllDecisionsScheduled", "False", 3), both, []string{"m1", "m2", "m3"}, true},
+		"decisions lag":           {placement("AllDecisionsScheduled", "False", 4), both, nil, false},
+		"fewer than wanted":       {placement("NotAllDecisionsScheduled", "False", 3), both, []string{"m1", "m2", "m3"}, true},
+		"plugin error":            {placement("NotAllDecisionsScheduled", "False", 0), nil, nil, false},
+		"misconfigured":           {placement("NoManagedClusterMatched", "True", 0), nil, nil, false},
+		"no bindings":             {placement("NoManagedClusterSetBindings", "False", 0), nil, nil, false},
+		"no intersection":         {placement("NoIntersection", "False", 0), nil, nil, false},
+		"sets empty":              {placement("AllManagedClusterSetsEmpty", "False", 0), nil, nil, false},
+		"nothing matches":         {placement("NoManagedClusterMatched", "False", 0), nil, nil, true},
+		"somebody has edited it":  {edited, []clusterv1beta1.PlacementDecision{decision("p", "m1")}, nil, false},
+		"decisions of an earlier": {placement("AllDecisionsScheduled", "False", 1), []clusterv1beta1.PlacementDecision{decision("x", "m1")}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := readSelection(c.placement, c.decisions)
+			if diff := cmp.Diff(c.want, s.Clusters); diff != "" || s.Settled != c.settled {
+				t.Errorf("settled %v, %s", s.Settled, diff)
+			}
+			if s.Message == "" && (!s.Settled || len(s.Clusters) == 0) {
+				t.Error("no message")
+			}
+		})
+	}
+}
+
+func TestTranslateFleet(t *testing.T) {
+	since := metav1.NewTime(time.Unix(1000, 0))
+	cluster := func(name string, accepted bool, conditions ...metav1.Condition) clusterv1.ManagedCluster {
+		c := clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			"topology.kubernetes.io/region": "from-label", "topology.kubernetes.io/zone": "z",
+		}}}
+		c.Spec.HubAcceptsClient = accepted
+		c.Spec.Taints = []clusterv1.Taint{{Key: "k", Value: "v", Effect: clusterv1.TaintEffectNoSelect}}
+		c.Status.Conditions = conditions
+		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{
+			{Name: "id.k8s.io", Value: "uid-" + name}, {Name: "region.open-cluster-management.io", Value: "from-claim"},
+		}
+		return c
+	}
+	available := metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, LastTransitionTime: since,
+	}
+	lost := available
+	lost.Status, lost.Message = metav1.ConditionUnknown, "stopped updating its lease"
+	fleet := translateFleet([]clusterv1.ManagedCluster{
+		cluster("m3", true), cluster("m2", true, lost), cluster("denied", false), cluster("m1", true, available),
+	}, Options{}.withDefaults())
+	ready := map[string]metav1.ConditionStatus{}
+	for _, c := range fleet.Clusters {
+		ready[c.Name] = c.Ready
+		if c.Attributes[v1alpha1.AttributeRegion] != "from-claim" || c.Attributes[v1alpha1.AttributeZone] != "z" ||
+			c.Identity != "uid-"+c.Name || len(c.Taints) != 1 {
+			t.Errorf("%+v", c)
+		}
+		if (c.Message == "") != (c.Ready == metav1.ConditionTrue) {
+			t.Errorf("%s: message %q", c.Name, c.Message)
+		}
+	}
+	want := map[string]metav1.ConditionStatus{"m1": "True", "m2": "Unknown", "m3": "Unknown"}
+	if diff := cmp.Diff(want, ready); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
