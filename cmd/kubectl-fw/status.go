@@ -41,7 +41,7 @@ func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 		Example: statusExample,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			print, err := printerFor(opts, streams.Out)
+			show, err := printerFor(opts, streams.Out)
 			if err != nil {
 				return err
 			}
@@ -55,9 +55,9 @@ func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 			}
 			key := client.ObjectKey{Namespace: namespace, Name: args[0]}
 			if opts.watch {
-				return follow(cmd.Context(), c, key, print, streams.ErrOut)
+				return follow(cmd.Context(), c, key, show, streams.ErrOut)
 			}
-			return showStatus(cmd.Context(), c, key, print)
+			return showStatus(cmd.Context(), c, key, show)
 		},
 	}
 	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "print the status object instead of a table: json or yaml")
@@ -106,7 +106,7 @@ func writeYAML(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {
 	return err
 }
 
-func showStatus(ctx context.Context, c client.Reader, key client.ObjectKey, print printer) error {
+func showStatus(ctx context.Context, c client.Reader, key client.ObjectKey, show printer) error {
 	fw := &v1alpha1.FleetWorkload{}
 	if err := c.Get(ctx, key, fw); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -114,7 +114,7 @@ func showStatus(ctx context.Context, c client.Reader, key client.ObjectKey, prin
 		}
 		return fmt.Errorf("read FleetWorkload %s: %w", key, explain(err))
 	}
-	return print(fw)
+	return show(fw)
 }
 
 func notFound(key client.ObjectKey) error {

@@ -23,7 +23,7 @@ var errDeleted = errors.New("deleted")
 
 // follow prints the FleetWorkload whenever it changes, until ctx ends or it is deleted. A lost connection is taken up
 // again; the first one must succeed.
-func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, print printer, errOut io.Writer) error {
+func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, show printer, errOut io.Writer) error {
 	last, connected := "", false
 	once := func(fw *v1alpha1.FleetWorkload) error {
 		connected = true
@@ -31,7 +31,7 @@ func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, print
 			return nil
 		}
 		last = fw.ResourceVersion
-		return print(fw)
+		return show(fw)
 	}
 	for {
 		err := followOnce(ctx, c, key, once)
@@ -64,7 +64,7 @@ func transient(err error) bool {
 }
 
 // followOnce lists, then watches from there until the server ends the watch.
-func followOnce(ctx context.Context, c client.WithWatch, key client.ObjectKey, print printer) error {
+func followOnce(ctx context.Context, c client.WithWatch, key client.ObjectKey, show printer) error {
 	only := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}}
 	list := &v1alpha1.FleetWorkloadList{}
 	if err := c.List(ctx, list, only...); err != nil {
@@ -73,7 +73,7 @@ func followOnce(ctx context.Context, c client.WithWatch, key client.ObjectKey, p
 	if len(list.Items) == 0 {
 		return errDeleted
 	}
-	if err := print(&list.Items[0]); err != nil {
+	if err := show(&list.Items[0]); err != nil {
 		return err
 	}
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
@@ -90,7 +90,7 @@ func followOnce(ctx context.Context, c client.WithWatch, key client.ObjectKey, p
 			return fmt.Errorf("watch FleetWorkload %s: %w", key, apierrors.FromObject(e.Object))
 		}
 		if fw, ok := e.Object.(*v1alpha1.FleetWorkload); ok {
-			if err := print(fw); err != nil {
+			if err := show(fw); err != nil {
 				return err
 			}
 		}

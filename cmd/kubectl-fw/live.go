@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/karmada"
+	"github.com/fleetworkload/fleetworkload/backends/ocm"
+	"github.com/fleetworkload/fleetworkload/internal/config"
+	"github.com/fleetworkload/fleetworkload/internal/connection"
+)
+
+const (
+	// liveTimeout is how long to wait until a backend is connected and its caches are filled.
+	liveTimeout = 30 * time.Second
+	livePoll    = 100 * time.Millisecond
+	userAgent   = "kubectl-fw"
+)
+
+// live reads clusters and choices from the backends of the operator's configuration. It uses the operator's own
+// drivers, and calls none of their methods that write.
+type live struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as the command, like the connections
+	cfg     config.Configuration
+	pool    *connection.Pool
+	client  client.Client
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+}
+
+func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, namespace string) (*live, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	management, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
+	}
+	c, err := newClient(flags)
+	if err != nil {
+		return nil, err
+	}
+	l := &live{cfg: cfg, client: c}
+	l.ctx, l.stop = context.WithCancel(ctx)
+	l.pool = connection.NewPool(connection.Options{
+		Backends:  cfg.Backends,
+		Factories: factories(),
+		Source: connection.KubeconfigSource{
+			Secrets: c, Namespace: namespace, InCluster: management, UserAgent: userAgent,
+		},
+		Notify:   func(string, types.NamespacedName) {},
+		Up:       func(string, bool) {},
+		Interval: time.Second,
+		Log:      logr.Discard(),
+	})
+	l.stopped.Go(func() { _ = l.pool.Start(l.ctx) })
+	return l, nil
+}
+
+// close ends the connections.
+func (l *live) close() {
+	l.stop()
+	l.stopped.Wait()
+}
+
+func factories() map[config.Type]connection.Factory {
+	return map[config.Type]connection.Factory{
+		config.TypeKarmada: func(cfg *rest.Config, _ config.Backend) (backends.Driver, error) {
+			return karmada.New(cfg, karmada.Options{})
+		},
+		config.TypeOCM: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
+			return ocm.New(cfg, ocmOptions(b.OCM))
+		},
+	}
+}
+
+// identify gives FleetWorkloads that the management cluster knows their UID.
+func (l *live) identify(ctx context.Context, fws []*v1alpha1.FleetWorkload) error {
+	for _, fw := range fws {
+		known := &v1alpha1.FleetWorkload{}
+		err := l.client.Get(ctx, client.ObjectKeyFromObject(fw), known)
+		switch {
+		case err == nil:
+			fw.UID = known.UID
+		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		default:
+			return fmt.Errorf("look for FleetWorkload %s/%s on the management cluster: %w", fw.Namespace, fw.Name, err)
+		}
+	}
+	return nil
+}
+
+// backend implements source. It waits until the backend is connected.
+func (l *live) backend(name string) (backend, error) {
+	for _, b := range l.cfg.Backends {
+		if b.Name == name {
+			return l.connect(b)
+		}
+	}
+	return backend{}, backends.ErrNotConfigured
+}
+
+func (l *live) connect(b config.Backend) (backend, error) {
+	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM}
+	err := l.retry(func() error {
+		driver, err := l.pool.Driver(b.Name)
+		if err != nil {
+			return err
+		}
+		out.fleet, err = driver.Clusters(l.ctx)
+		out.selection = func(query backends.Query) (backends.Selection, error) {
+			var observed backends.Observation
+			err := l.retry(func() (err error) {
+				observed, err = driver.Observe(l.ctx, query)
+				return err
+			})
+			return observed.Selection, err
+		}
+		return err
+	})
+	return out, err
+}
+
+// names implements source.
+func (l *live) names() []string { return l.pool.Names() }
+
+// retry tries again what passes by itself.
+func (l *live) retry(try func() error) error {
+	ctx, cancel := context.WithTimeout(l.ctx, liveTimeout)
+	defer cancel()
+	for {
+		err := try()
+		if code := backends.CodeOf(err); code != backends.CodeUnavailable && code != backends.CodeNotReady {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(livePoll):
+		}
+	}
+}

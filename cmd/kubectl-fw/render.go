@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/karmada"
+	"github.com/fleetworkload/fleetworkload/backends/ocm"
+	"github.com/fleetworkload/fleetworkload/internal/config"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
+)
+
+// placeholderUID stands for the UID of a FleetWorkload that no API server has seen. Names of the backends' objects and
+// one label depend on it.
+const placeholderUID = "00000000-0000-0000-0000-000000000000"
+
+const renderLong = `Print the objects that the operator would write to the backend, and write nothing.
+
+The clusters come from a file (--inventory), or from the live backends that the operator's configuration file (--config)
+connects to. They are only read.
+
+A FleetWorkload in a file has no UID, and the names of some objects depend on it. One that the management cluster knows
+is rendered with its UID there; otherwise 00000000-0000-0000-0000-000000000000 stands in its place.
+
+The file is not checked against the CRD's schema. kubectl apply --dry-run=server does that.`
+
+const renderExample = `  # Without any cluster at hand
+  kubectl-fw render -f web.yaml --inventory clusters.yaml
+
+  # What would another backend be told?
+  kubectl-fw render -f web.yaml --backend ocm --inventory clusters.yaml
+
+  # Against the live backends
+  kubectl-fw render -f web.yaml --config operator.yaml | kubectl diff -f -`
+
+type renderOptions struct {
+	file, backend, inventory, config, operatorNamespace string
+}
+
+func newRenderCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var opts renderOptions
+	cmd := &cobra.Command{
+		Use:     "render -f FILE (--inventory FILE | --config FILE)",
+		Short:   "Print the objects that the operator would write to the backend",
+		Long:    renderLong,
+		Example: renderExample,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return opts.run(cmd.Context(), flags, streams)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opts.file, "filename", "f", "", "file with FleetWorkloads; - reads standard input")
+	f.StringVar(&opts.backend, "backend", "", "render for this backend instead of spec.backend")
+	f.StringVar(&opts.inventory, "inventory", "", "file with backends and their clusters, to render offline")
+	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the clusters of live backends")
+	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
+		"where Secrets that the configuration names are, on the management cluster")
+	for _, err := range []error{cmd.MarkFlagRequired("filename"), cmd.MarkFlagFilename("filename", "yaml", "yml", "json")} {
+		if err != nil {
+			panic(err) // the flag is registered above
+		}
+	}
+	cmd.MarkFlagsOneRequired("inventory", "config")
+	cmd.MarkFlagsMutuallyExclusive("inventory", "config")
+	return cmd
+}
+
+func (o renderOptions) run(ctx context.Context, flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) error {
+	fws, err := o.read(flags, streams)
+	if err != nil {
+		return err
+	}
+	var from source
+	if o.inventory != "" {
+		if from, err = loadInventory(o.inventory); err != nil {
+			return err
+		}
+	} else {
+		live, err := openLive(ctx, flags, o.config, o.operatorNamespace)
+		if err != nil {
+			return err
+		}
+		defer live.close()
+		if err := live.identify(ctx, fws); err != nil {
+			return err
+		}
+		from = live
+	}
+	r := renderer{out: streams.Out, source: from, written: map[string]bool{}}
+	var errs []error
+	for _, fw := range fws {
+		fw.Spec.Backend = cmp.Or(o.backend, fw.Spec.Backend)
+		if err := r.render(fw); err != nil {
+			errs = append(errs, fmt.Errorf("FleetWorkload %s/%s: %w", fw.Namespace, fw.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// read returns the FleetWorkloads of the file with namespace and UID filled in.
+func (o renderOptions) read(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) ([]*v1alpha1.FleetWorkload, error) {
+	fws, skipped, err := readFile(o.file, streams.In)
+	if err != nil {
+		return nil, err
+	}
+	for _, what := range skipped {
+		fmt.Fprintln(streams.ErrOut, "skipped: "+what)
+	}
+	namespace, explicit, err := namespaceOf(flags)
+	if err != nil {
+		return nil, err
+	}
+	for _, fw := range fws {
+		if explicit && fw.Namespace != "" && fw.Namespace != namespace {
+			return nil, fmt.Errorf("FleetWorkload %s/%s: the file's namespace is not %q; leave -n out, or correct one of them",
+				fw.Namespace, fw.Name, namespace)
+		}
+		fw.Namespace = cmp.Or(fw.Namespace, namespace)
+		fw.UID = cmp.Or(fw.UID, placeholderUID)
+	}
+	return fws, nil
+}
+
+// source knows backends and their clusters.
+type source interface {
+	// backend fails with backends.ErrNotConfigured when there is none of that name.
+	backend(name string) (backend, error)
+	names() []string
+}
+
+// backend is what rendering needs to know of one.
+type backend struct {
+	name  string
+	kind  config.Type
+	ocm   *config.OCM
+	fleet backends.Fleet
+	// selection asks the live backend for its choice. It is nil offline.
+	selection func(backends.Query) (backends.Selection, error)
+}
+
+// renderer prints objects as a stream of YAML documents. What several FleetWorkloads share is printed once.
+type renderer struct {
+	out     io.Writer
+	source  source
+	written map[string]bool
+}
+
+func (r *renderer) render(fw *v1alpha1.FleetWorkload) error {
+	b, err := r.source.backend(fw.Spec.Backend)
+	if errors.Is(err, backends.ErrNotConfigured) {
+		return fmt.Errorf("spec.backend %q: no such backend; configured are: %s. Choose one of them, or add it to the inventory or configuration file",
+			fw.Spec.Backend, cmp.Or(strings.Join(r.source.names(), ", "), "none"))
+	}
+	if err == nil {
+		var objects []*unstructured.Unstructured
+		if objects, err = b.objects(fw); err == nil {
+			return r.write(b.name, objects)
+		}
+	}
+	if backends.CodeOf(err) != "" {
+		return fmt.Errorf("backend %q: %w", fw.Spec.Backend, err)
+	}
+	return err
+}
+
+// objects are what the driver would write, as the reconciler would ask it to.
+func (b backend) objects(fw *v1alpha1.FleetWorkload) ([]*unstructured.Unstructured, error) {
+	p, err := plan.New(fw)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.CheckNames(fw.Spec, b.fleet); err != nil {
+		return nil, err
+	}
+	clusters, err := b.choose(p, fw.Spec.Placement)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := p.Targets(b.fleet, clusters)
+	if err != nil {
+		return nil, err
+	}
+	if b.kind == config.TypeKarmada {
+		return karmada.Render(p.Desired(targets))
+	}
+	return ocm.Render(p.Desired(targets), ocmOptions(b.ocm))
+}
+
+// choose returns the clusters that the backend has chosen already, or would choose now.
+func (b backend) choose(p *plan.Plan, placement v1alpha1.Placement) ([]string, error) {
+	if b.selection != nil {
+		selection, err := b.selection(p.Query)
+		if err != nil {
+			return nil, err
+		}
+		if selection.Settled && len(selection.Clusters) > 0 {
+			return selection.Clusters, nil
+		}
+	}
+	chosen, err := selectClusters(b.fleet, placement)
+	if err != nil {
+		return nil, err
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("spec.placement: no cluster of backend %q matches. Correct the placement, or the clusters' labels; the backend knows: %s",
+			b.name, plan.List(b.fleet))
+	}
+	return chosen, nil
+}
+
+// write prints the objects that were not printed before. A comment names the backend whose API server they are for.
+func (r *renderer) write(backend string, objects []*unstructured.Unstructured) error {
+	for _, obj := range objects {
+		id := strings.Join([]string{backend, obj.GroupVersionKind().String(), obj.GetNamespace(), obj.GetName()}, "/")
+		if r.written[id] {
+			continue
+		}
+		r.written[id] = true
+		raw, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return fmt.Errorf("encode %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+		if _, err := fmt.Fprintf(r.out, "---\n# backend: %s\n%s", backend, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ocmOptions are the driver's options as the manager makes them from its configuration.
+func ocmOptions(c *config.OCM) ocm.Options {
+	if c == nil {
+		return ocm.Options{}
+	}
+	options := ocm.Options{ClusterSets: c.ClusterSets, Attributes: map[v1alpha1.Attribute]ocm.AttributeSource{}}
+	for key, source := range c.Attributes {
+		options.Attributes[v1alpha1.Attribute(key)] = ocm.AttributeSource{Claim: source.Claim, Label: source.Label}
+	}
+	return options
+}
