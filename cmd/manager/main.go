@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,7 @@ type options struct {
 	metricsAddress string
 	healthAddress  string
 	leaderElect    bool
+	watched        []string
 	concurrency    int
 	log            zap.Options
 }
@@ -66,6 +68,7 @@ func main() {
 	flags.StringVar(&opts.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 turns it off")
 	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.BoolVar(&opts.leaderElect, "leader-elect", true, "let only one of several replicas work")
+	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
 	flags.IntVar(&opts.concurrency, "concurrency", 8, "how many FleetWorkloads are reconciled at once")
 	level := flags.String("zap-log-level", "info", "least severe level that is logged: debug, info, or error")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -77,6 +80,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
+}
+
+// watchedNamespaces is nil when all are watched.
+func (o options) watchedNamespaces() map[string]cache.Config {
+	var namespaces map[string]cache.Config
+	for _, name := range o.watched {
+		if namespaces == nil {
+			namespaces = map[string]cache.Config{}
+		}
+		namespaces[name] = cache.Config{}
+	}
+	return namespaces
+}
+
+// watches tells whether this operator reconciles the FleetWorkload. The zero name means all that it does.
+func (o options) watches(name types.NamespacedName) bool {
+	return len(o.watched) == 0 || name.Namespace == "" || slices.Contains(o.watched, name.Namespace)
 }
 
 func envOr(name, value string) string {
@@ -124,7 +144,8 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
 		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultNamespaces: opts.watchedNamespaces(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{opts.namespace: {}}},
 			},
@@ -155,6 +176,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 			Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
 		},
 		Notify: func(backend string, name types.NamespacedName) {
+			if !opts.watches(name) {
+				return
+			}
 			select {
 			case events <- event.TypedGenericEvent[controllers.BackendEvent]{
 				Object: controllers.BackendEvent{Backend: backend, Name: name},

@@ -1,0 +1,142 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+)
+
+// controlOf is the control plane of a backend.
+func controlOf(backend string) *cluster {
+	if backend == "karmada" {
+		return world.clusters[lab.Karmada]
+	}
+	return hub()
+}
+
+// labelled lists every object of every type with a label, as TYPE NAMESPACE/NAME. FleetWorkloads are left out.
+func labelled(ctx context.Context, c *cluster, selector string) ([]string, error) {
+	lists, err := c.discovery.ServerPreferredResources()
+	if err != nil {
+		return nil, fmt.Errorf("types of %s: %w", c.name, err)
+	}
+	var found []string
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			if !slices.Contains(r.Verbs, "list") || gv.Group == v1alpha1.GroupVersion.Group || strings.Contains(r.Name, "/") {
+				continue
+			}
+			objects, err := c.metadata.Resource(gv.WithResource(r.Name)).List(ctx, metav1.ListOptions{LabelSelector: selector})
+			if apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list %s of %s: %w", r.Name, c.name, err)
+			}
+			for _, o := range objects.Items {
+				found = append(found, fmt.Sprintf("%s %s/%s", r.Name, o.Namespace, o.Name))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+func ofWorkload(fw *v1alpha1.FleetWorkload) string { return v1alpha1.LabelUID + "=" + string(fw.UID) }
+
+// list lists objects of a type, whole.
+func list(ctx context.Context, c *cluster, gvk schema.GroupVersionKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
+	items := &unstructured.UnstructuredList{}
+	items.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := c.List(ctx, items, opts...); err != nil {
+		return nil, fmt.Errorf("list %s of %s: %w", gvk.Kind, c.name, err)
+	}
+	return items.Items, nil
+}
+
+var (
+	policyGVK    = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"}
+	overrideGVK  = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "OverridePolicy"}
+	bindingGVK   = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha2", Kind: "ResourceBinding"}
+	workGVK      = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"}
+	manifestWork = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
+	placementGVK = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"}
+	decisionGVK  = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "PlacementDecision"}
+)
+
+// backendObjects are the objects of a workload on its backend, those that the backend made of ours included.
+func backendObjects(ctx context.Context, fw *v1alpha1.FleetWorkload, k kind) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	add := func(gvk schema.GroupVersionKind, keep func(unstructured.Unstructured) bool, opts ...client.ListOption) error {
+		items, err := list(ctx, controlOf(fw.Spec.Backend), gvk, opts...)
+		for _, item := range items {
+			if keep == nil || keep(item) {
+				all = append(all, item)
+			}
+		}
+		return err
+	}
+	ours := client.MatchingLabels{v1alpha1.LabelUID: string(fw.UID)}
+	if fw.Spec.Backend == "ocm" {
+		return all, firstError(
+			func() error { return add(placementGVK, nil, client.InNamespace(fw.Namespace)) },
+			func() error { return add(decisionGVK, nil, client.InNamespace(fw.Namespace)) },
+			func() error { return add(manifestWork, nil, ours) },
+		)
+	}
+	delivers := func(work unstructured.Unstructured) bool {
+		manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+		return slices.ContainsFunc(manifests, func(m any) bool {
+			object, _ := m.(map[string]any)
+			labels, _, _ := unstructured.NestedStringMap(object, "metadata", "labels")
+			return labels[v1alpha1.LabelUID] == string(fw.UID)
+		})
+	}
+	return all, firstError(
+		func() error { return add(policyGVK, nil, client.InNamespace(fw.Namespace)) },
+		func() error { return add(overrideGVK, nil, client.InNamespace(fw.Namespace)) },
+		func() error { return add(k.gvk, nil, client.InNamespace(fw.Namespace), ours) },
+		func() error { return add(bindingGVK, nil, client.InNamespace(fw.Namespace)) },
+		func() error { return add(workGVK, delivers) },
+	)
+}
+
+func firstError(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothingLeft wants a backend to have nothing of a workload: nothing with its label, nothing derived from it.
+func nothingLeft(ctx context.Context, fw *v1alpha1.FleetWorkload, k kind) {
+	GinkgoHelper()
+	left, err := backendObjects(ctx, fw, k)
+	Expect(err).NotTo(HaveOccurred())
+	for _, obj := range left {
+		Fail(fmt.Sprintf("%s %s/%s is left on %s", obj.GetKind(), obj.GetNamespace(), obj.GetName(), fw.Spec.Backend))
+	}
+	marked, err := labelled(ctx, controlOf(fw.Spec.Backend), ofWorkload(fw))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(marked).To(BeEmpty(), "left on %s", fw.Spec.Backend)
+}

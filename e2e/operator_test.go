@@ -1,0 +1,343 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+	"github.com/fleetworkload/fleetworkload/e2e/proxy"
+)
+
+// operator is the manager as a process of its own, behind proxies. It can be started again and again.
+type operator struct {
+	name    string
+	dir     string
+	journal *proxy.Journal
+	// management, karmada and ocm stand between the operator and its three connections.
+	management, karmada, ocm *proxy.Proxy
+	opts                     operatorOptions
+
+	metrics, health string
+
+	mu  sync.Mutex
+	run *run
+}
+
+// run is one life of the process.
+type run struct {
+	cmd     *exec.Cmd
+	done    chan struct{}
+	err     error
+	wanted  bool
+	started time.Time
+}
+
+type operatorOptions struct {
+	// namespaces are watched; all when empty.
+	namespaces []string
+	// karmadaSecret is the name of a Secret with the Karmada connection, instead of a file.
+	karmadaSecret string
+	// more backends, as in the configuration file.
+	more []any
+}
+
+var (
+	runningMu sync.Mutex
+	running   = map[*operator]bool{}
+	shared    *operator
+)
+
+func operators() []*operator {
+	runningMu.Lock()
+	defer runningMu.Unlock()
+	var all []*operator
+	for o := range running {
+		all = append(all, o)
+	}
+	return all
+}
+
+// sharedOperator is the one that specs use which neither disturb nor count it. It watches all namespaces.
+func sharedOperator(ctx context.Context) *operator {
+	GinkgoHelper()
+	if shared == nil {
+		shared = newOperator("shared", operatorOptions{more: brokenBackends()})
+		shared.start(ctx)
+	}
+	return shared
+}
+
+// stopShared makes room for an operator of one's own.
+func stopShared(ctx context.Context) {
+	GinkgoHelper()
+	if shared != nil {
+		o := shared
+		shared = nil
+		o.stop(ctx)
+		o.close()
+	}
+}
+
+// ownOperator returns an operator that is not started yet, for one container or spec. It ends with it.
+func ownOperator(ctx context.Context, name string, opts operatorOptions) *operator {
+	GinkgoHelper()
+	stopShared(ctx)
+	o := newOperator(name, opts)
+	DeferCleanup(func(ctx SpecContext) {
+		o.stop(ctx)
+		o.close()
+	}, NodeTimeout(time.Minute))
+	return o
+}
+
+func newOperator(name string, opts operatorOptions) *operator {
+	GinkgoHelper()
+	dir, err := os.MkdirTemp(world.dir, "operator-"+name+"-")
+	Expect(err).NotTo(HaveOccurred())
+	o := &operator{name: name, dir: dir, journal: &proxy.Journal{}, opts: opts}
+	for _, p := range []struct {
+		at            **proxy.Proxy
+		name, control string
+	}{{&o.management, "management", lab.Hub}, {&o.karmada, "karmada", lab.Karmada}, {&o.ocm, "ocm", lab.Hub}} {
+		*p.at, err = proxy.New(p.name, world.clusters[p.control].rest, o.journal)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(clientcmd.WriteToFile((*p.at).Kubeconfig(world.tokens[p.control]), o.kubeconfig(p.name))).To(Succeed())
+	}
+	karmada := map[string]any{"kubeconfigFile": o.kubeconfig("karmada")}
+	if opts.karmadaSecret != "" {
+		karmada = map[string]any{"secretRef": map[string]any{"name": opts.karmadaSecret}}
+	}
+	raw, err := yaml.Marshal(map[string]any{
+		"apiVersion": "config.fleetworkload.io/v1alpha1", "kind": "OperatorConfiguration",
+		"backends": append([]any{
+			map[string]any{"name": "karmada", "type": "Karmada", "connection": karmada},
+			map[string]any{"name": "ocm", "type": "OCM", "connection": map[string]any{"kubeconfigFile": o.kubeconfig("ocm")},
+				"ocm": map[string]any{"clusterSets": []string{"global"}}},
+		}, opts.more...),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(o.path("config.yaml"), raw, 0o600)).To(Succeed())
+	runningMu.Lock()
+	defer runningMu.Unlock()
+	running[o] = true
+	return o
+}
+
+func (o *operator) path(name string) string       { return filepath.Join(o.dir, name) }
+func (o *operator) kubeconfig(name string) string { return o.path(name + ".kubeconfig") }
+
+// start starts the process and waits until it is ready.
+func (o *operator) start(ctx context.Context) {
+	GinkgoHelper()
+	o.launch()
+	Eventually(func(g Gomega) {
+		g.Expect(o.unexpectedExit()).To(Succeed())
+		resp, err := http.Get("http://" + o.health + "/readyz")
+		g.Expect(err).NotTo(HaveOccurred())
+		defer resp.Body.Close()
+		g.Expect(resp.StatusCode).To(Equal(http.StatusOK))
+	}).WithContext(ctx).WithTimeout(30*time.Second).WithPolling(50*time.Millisecond).Should(Succeed(), func() string { return o.logTail(30) })
+}
+
+func (o *operator) launch() {
+	GinkgoHelper()
+	o.metrics, o.health = freeAddress(), freeAddress()
+	log, err := os.OpenFile(o.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	Expect(err).NotTo(HaveOccurred())
+	defer log.Close()
+	args := []string{
+		"--config=" + o.path("config.yaml"), "--kubeconfig=" + o.kubeconfig("management"), "--namespace=" + operatorNamespace,
+		"--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=" + o.health, "--leader-elect=false",
+	}
+	if len(o.opts.namespaces) > 0 {
+		args = append(args, "--watch-namespaces="+strings.Join(o.opts.namespaces, ","))
+	}
+	cmd := exec.Command(world.manager, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	Expect(cmd.Start()).To(Succeed())
+	r := &run{cmd: cmd, done: make(chan struct{}), started: time.Now()}
+	go func() {
+		r.err = cmd.Wait()
+		close(r.done)
+	}()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.run = r
+}
+
+// freeAddress is a loopback address that nobody listened on a moment ago.
+func freeAddress() string {
+	GinkgoHelper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// stop ends the process as a kubelet would, and wants it to end well.
+func (o *operator) stop(ctx context.Context) {
+	GinkgoHelper()
+	r := o.current()
+	if r == nil || r.ended() {
+		return
+	}
+	o.expectExit()
+	Expect(r.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	Eventually(r.done).WithContext(ctx).WithTimeout(25*time.Second).Should(BeClosed(), "the operator does not stop")
+	Expect(r.err).NotTo(HaveOccurred(), func() string { return "the operator stopped with an error:\n" + o.logTail(20) })
+}
+
+// kill ends the process at once. It is called by the proxy, in the middle of a write.
+func (o *operator) kill() {
+	r := o.current()
+	o.expectExit()
+	_ = r.cmd.Process.Kill()
+	<-r.done
+}
+
+func (o *operator) expectExit() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.run.wanted = true
+}
+
+func (o *operator) current() *run {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.run
+}
+
+func (r *run) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// unexpectedExit is an error when the process has ended though nobody asked it to.
+func (o *operator) unexpectedExit() error {
+	o.mu.Lock()
+	r := o.run
+	wanted := r == nil || r.wanted
+	o.mu.Unlock()
+	if wanted || !r.ended() {
+		return nil
+	}
+	return fmt.Errorf("operator %s has ended by itself: %w\n%s", o.name, errors.Join(errors.New("exit"), r.err), o.logTail(40))
+}
+
+// close ends the proxies.
+func (o *operator) close() {
+	GinkgoHelper()
+	for _, p := range []*proxy.Proxy{o.management, o.karmada, o.ocm} {
+		Expect(p.Close()).To(Succeed())
+	}
+	runningMu.Lock()
+	defer runningMu.Unlock()
+	delete(running, o)
+}
+
+func (o *operator) logTail(lines int) string {
+	raw, err := os.ReadFile(o.path("log"))
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+// writes describes what the operator has written since the journal was reset.
+func (o *operator) writes() string { return proxy.Describe(o.journal.Entries()) }
+
+// measures reads the operator's metrics.
+func (o *operator) measures() (map[string]*dto.MetricFamily, error) {
+	resp, err := http.Get("http://" + o.metrics + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(resp.Body)
+}
+
+// measure adds up the samples of a metric that have all of the labels, given as name, value, name, value.
+func measure(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
+	var sum float64
+	for _, m := range families[name].GetMetric() {
+		if !hasLabels(m, labels) {
+			continue
+		}
+		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+	}
+	return sum
+}
+
+func hasLabels(m *dto.Metric, labels []string) bool {
+	for i := 0; i+1 < len(labels); i += 2 {
+		if !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+			return l.GetName() == labels[i] && l.GetValue() == labels[i+1]
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// reconciles is how many passes the operator has finished, and whether it has none left to do.
+func (o *operator) reconciles() (passes float64, idle bool, err error) {
+	families, err := o.measures()
+	if err != nil {
+		return 0, false, err
+	}
+	const controller = "fleetworkload"
+	passes = measure(families, "controller_runtime_reconcile_total", "controller", controller)
+	idle = measure(families, "workqueue_depth", "controller", controller) == 0 &&
+		measure(families, "controller_runtime_active_workers", "controller", controller) == 0
+	return passes, idle, nil
+}
+
+// calls is how often a driver's method succeeded.
+func (o *operator) calls(backend, method string) (float64, error) {
+	families, err := o.measures()
+	if err != nil {
+		return 0, err
+	}
+	return measure(families, "fleetworkload_driver_calls_total", "backend", backend, "method", method, "code", "ok"), nil
+}
+
+// connected waits until the backends answer.
+func (o *operator) connected(ctx context.Context, backends ...string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		families, err := o.measures()
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, b := range backends {
+			g.Expect(measure(families, "fleetworkload_backend_up", "backend", b)).To(BeNumerically("==", 1), "backend %s", b)
+		}
+	}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+}

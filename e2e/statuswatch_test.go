@@ -1,0 +1,107 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/statuscheck"
+)
+
+// statusWatch sees every status that is written, in order: an API server's watch leaves none out.
+type statusWatch struct {
+	mu      sync.Mutex
+	wrong   []string
+	checked int
+	watcher *watchtools.RetryWatcher
+	done    chan struct{}
+}
+
+func watchStatuses(e *environment) *statusWatch {
+	GinkgoHelper()
+	ctx := context.Background()
+	c := e.clusters["hub"]
+	var list v1alpha1.FleetWorkloadList
+	Expect(c.List(ctx, &list)).To(Succeed())
+	from := &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, &v1alpha1.FleetWorkloadList{}, &client.ListOptions{Raw: &options})
+		},
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			var list v1alpha1.FleetWorkloadList
+			err := c.List(ctx, &list, &client.ListOptions{Raw: &options})
+			return &list, err
+		},
+	}
+	w := &statusWatch{done: make(chan struct{})}
+	var err error
+	w.watcher, err = watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, from)
+	Expect(err).NotTo(HaveOccurred())
+	go w.run()
+	return w
+}
+
+func (w *statusWatch) run() {
+	defer close(w.done)
+	last := map[types.UID]*v1alpha1.FleetWorkload{}
+	for event := range w.watcher.ResultChan() {
+		fw, ok := event.Object.(*v1alpha1.FleetWorkload)
+		if !ok {
+			w.report("the watch on FleetWorkloads ended: %v", event.Object)
+			return
+		}
+		if event.Type == watch.Deleted {
+			delete(last, fw.UID)
+			continue
+		}
+		w.mu.Lock()
+		w.checked++
+		w.mu.Unlock()
+		if err := statuscheck.Check(fw); err != nil {
+			w.report("%v\n%s", err, describe(fw))
+		}
+		if before := last[fw.UID]; before != nil {
+			if err := statuscheck.Transition(before, fw); err != nil {
+				w.report("%v\nbefore: %s\nafter: %s", err, describe(before), describe(fw))
+			}
+		}
+		last[fw.UID] = fw
+	}
+}
+
+func (w *statusWatch) report(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+}
+
+// violations returns what was wrong since it was asked last.
+func (w *statusWatch) violations() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wrong := w.wrong
+	w.wrong = nil
+	return wrong
+}
+
+func (w *statusWatch) stop() {
+	w.watcher.Stop()
+	<-w.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	GinkgoWriter.Printf("%d states of FleetWorkloads were checked\n", w.checked)
+	Expect(w.checked).NotTo(BeZero(), "the watch saw nothing: statuses were not checked")
+}
