@@ -1,0 +1,328 @@
+package backendtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// MemoryDriver drives a MemoryBackend: one placement a workload, one order a cluster. It is the shortest driver that
+// keeps the contract.
+type MemoryDriver struct {
+	backend *MemoryBackend
+	gate    Gate
+	running atomic.Bool
+}
+
+var (
+	_ backends.Driver = (*MemoryDriver)(nil)
+	_ backends.Runner = (*MemoryDriver)(nil)
+)
+
+// Features implements backends.Driver.
+func (d *MemoryDriver) Features() backends.Features { return maps.Clone(d.backend.options.Features) }
+
+// Run implements backends.Runner.
+func (d *MemoryDriver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
+	l := d.backend.listen()
+	defer d.backend.unlisten(l)
+	d.running.Store(true)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.wake:
+			for _, name := range l.take() {
+				notify(name)
+			}
+		}
+	}
+}
+
+// begin is the beginning of every call.
+func (d *MemoryDriver) begin(ctx context.Context, op Operation) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	if d.backend.options.LateSync && !d.running.Load() {
+		return &backends.Error{
+			Code: backends.CodeNotReady, Message: "the driver is not synchronised", Remedy: "wait until it runs",
+		}
+	}
+	return d.backend.failure(op)
+}
+
+// Clusters implements backends.Driver.
+func (d *MemoryDriver) Clusters(ctx context.Context) (backends.Fleet, error) {
+	if err := d.begin(ctx, OpClusters); err != nil {
+		return backends.Fleet{}, err
+	}
+	return backends.Fleet{Clusters: d.backend.fleet()}, nil
+}
+
+// Observe implements backends.Driver.
+func (d *MemoryDriver) Observe(ctx context.Context, query backends.Query) (backends.Observation, error) {
+	if err := d.begin(ctx, OpObserve); err != nil {
+		return backends.Observation{}, err
+	}
+	observation := backends.Observation{Selection: backends.Selection{Message: "the placement is not there yet"}}
+	if obj := d.backend.backend.get(placementRef(query.Key)); ours(obj, query.Key) {
+		observation.Found = true
+		observation.Selection = selection(read[memoryPlacement](obj), query.Placement)
+	}
+	for _, obj := range d.orders(query.Key) {
+		observation.Found = true
+		observation.Clusters = append(observation.Clusters, observe(read[memoryOrder](obj), query.Workload))
+	}
+	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
+		return cmp.Compare(a.Cluster, b.Cluster)
+	})
+	return observation, nil
+}
+
+func selection(p *memoryPlacement, asked v1alpha1.Placement) backends.Selection {
+	switch {
+	case !reflect.DeepEqual(toMap(&p.Spec.Placement), toMap(&asked)):
+		return backends.Selection{Message: "the placement is still the one before"}
+	case p.Status.ObservedGeneration != p.Generation:
+		return backends.Selection{Message: "clusters are being chosen"}
+	case len(p.Status.Clusters) == 0:
+		return backends.Selection{Settled: true, Message: "no cluster matches"}
+	default:
+		return backends.Selection{Settled: true, Clusters: p.Status.Clusters}
+	}
+}
+
+// observe tells what is known of one order.
+func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObservation {
+	c := backends.ClusterObservation{
+		Cluster: o.Spec.Cluster, Revision: o.Spec.Revision, Held: o.Spec.Hold, Removing: o.Spec.Removal != "",
+		Applied: metav1.ConditionUnknown,
+	}
+	if replicas, ok := nestedNumber(o.Spec.Manifest, workload.ReplicasPath); ok {
+		c.Desired = pointer(int32(replicas))
+	}
+	if o.carriedOut() {
+		c.Conflict, c.Message = o.Status.Conflict, o.Status.Message
+		switch {
+		case !o.Status.Applied:
+			c.Applied = metav1.ConditionFalse
+		case o.Spec.Manifest != nil && o.Spec.Ownership != backends.OwnershipShadow:
+			c.Applied = metav1.ConditionTrue
+		}
+	}
+	if r := o.Status.Report; r != nil {
+		c.Status = map[string]any{}
+		for _, field := range workload.Feedback {
+			path := strings.Split(strings.TrimPrefix(field.Path, "."), ".")
+			if value, found, _ := unstructured.NestedFieldCopy(r.Object, path...); found {
+				c.Status[field.Name] = value
+			}
+		}
+		reported, _ := nestedNumber(r.Object, workload.ReplicasPath)
+		c.Current = c.Applied == metav1.ConditionTrue && r.Revision == c.Revision && r.seen() &&
+			(c.Desired == nil || reported == int64(*c.Desired))
+	}
+	return c
+}
+
+func nestedNumber(obj map[string]any, path []string) (int64, bool) {
+	if obj == nil || len(path) == 0 {
+		return 0, false
+	}
+	value, found, _ := unstructured.NestedFieldNoCopy(obj, path...)
+	n, ok := number(value)
+	return n, found && ok
+}
+
+// orders are the backend's orders of a workload.
+func (d *MemoryDriver) orders(key backends.Key) []*unstructured.Unstructured {
+	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
+		return !ours(obj, key)
+	})
+}
+
+// Apply implements backends.Driver.
+func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
+	if err := d.begin(ctx, OpApply); err != nil {
+		return backends.Progress{}, err
+	}
+	if err := d.check(desired); err != nil {
+		return backends.Progress{}, err
+	}
+	placement := map[string]any{"placement": toMap(&desired.Placement)}
+	if err := d.write(ctx, placementRef(desired.Key), desired.Key, placement); err != nil {
+		return backends.Progress{}, err
+	}
+	if len(desired.Targets) == 0 {
+		return backends.Progress{Done: true}, nil
+	}
+	wanted := map[string]bool{}
+	for _, target := range desired.Targets {
+		wanted[target.Cluster] = true
+		if err := d.order(ctx, desired, target); err != nil {
+			return backends.Progress{}, err
+		}
+	}
+	return d.withdraw(ctx, desired.Key, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
+}
+
+// check refuses what the backend cannot do.
+func (d *MemoryDriver) check(desired backends.Desired) error {
+	features := d.backend.options.Features
+	gvk := desired.Workload.GVK
+	if !slices.Contains(d.backend.options.Groups, gvk.Group) {
+		return &backends.Error{
+			Code: backends.CodeKindNotServed, Field: "spec.template.kind", Value: gvk.Kind,
+			Message: gvk.GroupVersion().String() + " is not served", Remedy: "install the kind's CRD",
+		}
+	}
+	unsupported := func(field, message string) error {
+		return &backends.Error{
+			Code: backends.CodeUnsupported, Field: field, Message: message, Remedy: "use a backend that can",
+		}
+	}
+	if desired.Workload.Namespace == "" && !features[backends.FeatureClusterScoped] {
+		return unsupported("spec.template", "cluster-scoped workloads are not carried")
+	}
+	fleet := backends.Fleet{Clusters: d.backend.fleet()}
+	if selector := desired.Placement.Clusters; selector != nil {
+		for _, name := range selector.Names {
+			if _, ok := fleet.Get(name); !ok {
+				return &backends.Error{
+					Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters.names", Value: name,
+					Message: "the backend knows no such cluster", Remedy: "correct the name or register the cluster",
+				}
+			}
+		}
+	}
+	for _, target := range desired.Targets {
+		if target.Hold && !features[backends.FeatureHold] {
+			return unsupported("", "clusters cannot be held")
+		}
+		if cmp.Or(target.Ownership, backends.OwnershipOwn) != backends.OwnershipOwn && !features[backends.FeatureOwnership] {
+			return unsupported("", "ownership "+string(target.Ownership)+" is not possible")
+		}
+	}
+	return nil
+}
+
+// order writes one cluster's order. A held cluster keeps the manifest that it has.
+func (d *MemoryDriver) order(ctx context.Context, desired backends.Desired, target backends.Target) error {
+	w := desired.Workload
+	spec := orderSpec{
+		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Hold: target.Hold,
+		Ownership: cmp.Or(target.Ownership, backends.OwnershipOwn),
+		Workload: workloadRef{
+			APIVersion: w.GVK.GroupVersion().String(), Kind: w.GVK.Kind, Namespace: w.Namespace, Name: w.Name,
+		},
+		Manifest: target.Manifest.DeepCopy().Object, Revision: desired.Revision,
+	}
+	ref := orderRef(desired.Key, target.Cluster)
+	if target.Hold {
+		spec.Manifest, spec.Revision = nil, ""
+		if live := d.backend.backend.get(ref); ours(live, desired.Key) {
+			before := read[memoryOrder](live).Spec
+			spec.Manifest, spec.Revision = before.Manifest, before.Revision
+		}
+	}
+	return d.write(ctx, ref, desired.Key, toMap(&spec))
+}
+
+// Delete implements backends.Driver.
+func (d *MemoryDriver) Delete(ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy) (backends.Progress, error) {
+	if err := d.begin(ctx, OpDelete); err != nil {
+		return backends.Progress{}, err
+	}
+	progress, err := d.withdraw(ctx, query.Key, policy, func(string) bool { return false })
+	if err != nil || !progress.Done {
+		return progress, err
+	}
+	if obj := d.backend.backend.get(placementRef(query.Key)); ours(obj, query.Key) {
+		return progress, d.drop(ctx, refOf(obj))
+	}
+	return progress, nil
+}
+
+// withdraw takes the orders that are not kept off their clusters, then off the backend.
+func (d *MemoryDriver) withdraw(
+	ctx context.Context, key backends.Key, policy v1alpha1.DeletionPolicy, keep func(cluster string) bool,
+) (backends.Progress, error) {
+	var waiting []string
+	for _, obj := range d.orders(key) {
+		order := read[memoryOrder](obj)
+		if keep(order.Spec.Cluster) {
+			continue
+		}
+		if order.Spec.Removal == policy && order.carriedOut() && order.Status.Removed {
+			if err := d.drop(ctx, refOf(obj)); err != nil {
+				return backends.Progress{}, err
+			}
+			continue
+		}
+		order.Spec.Removal = policy
+		if err := d.write(ctx, refOf(obj), key, toMap(&order.Spec)); err != nil {
+			return backends.Progress{}, err
+		}
+		waiting = append(waiting, order.Spec.Cluster)
+	}
+	if len(waiting) > 0 {
+		return backends.Progress{Waiting: "clusters to give the workload up: " + strings.Join(waiting, ", ")}, nil
+	}
+	return backends.Progress{Done: true}, nil
+}
+
+// write makes the spec of a backend object what is given, when it is not.
+func (d *MemoryDriver) write(ctx context.Context, ref Ref, key backends.Key, spec map[string]any) error {
+	store := d.backend.backend
+	live := store.get(ref)
+	if live != nil && !ours(live, key) {
+		return &backends.Error{
+			Code: backends.CodeNameConflict, Field: "metadata.name", Value: key.Name,
+			Message: fmt.Sprintf("the backend has a %s %s that is not this FleetWorkload's", ref.GVK.Kind, ref.NamespacedName),
+			Remedy:  "delete that object or choose another name",
+		}
+	}
+	if live != nil && reflect.DeepEqual(live.Object["spec"], spec) {
+		return nil
+	}
+	if err := d.gate(WriteRequest); err != nil {
+		return fmt.Errorf("write %s %s: %w", ref.GVK.Kind, ref.NamespacedName, err)
+	}
+	var err error
+	if live == nil {
+		live = newObject(ref, key)
+		live.Object["spec"] = spec
+		err = store.Create(ctx, live)
+	} else {
+		live.Object["spec"] = spec
+		err = store.Update(ctx, live)
+	}
+	if err != nil {
+		return backends.Classify("write "+ref.String(), err)
+	}
+	d.backend.wrote()
+	return nil
+}
+
+// drop deletes a backend object.
+func (d *MemoryDriver) drop(_ context.Context, ref Ref) error {
+	if err := d.gate(WriteRequest); err != nil {
+		return fmt.Errorf("delete %s %s: %w", ref.GVK.Kind, ref.NamespacedName, err)
+	}
+	d.backend.backend.remove(ref)
+	d.backend.wrote()
+	return nil
+}
