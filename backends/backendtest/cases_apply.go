@@ -79,7 +79,7 @@ func applyCases() []Case {
 		},
 		{
 			Name:  "Apply: scaling to zero keeps the objects, divided",
-			Rules: []string{"R8"},
+			Rules: []string{"R7"},
 			kinds: bothKinds,
 			run: func(s *session) {
 				s.scaleToZero(s.newPlan("web", s.cluster(0), s.cluster(1)).divided(2, 1))
@@ -87,7 +87,7 @@ func applyCases() []Case {
 		},
 		{
 			Name:  "Apply: scaling to zero keeps the objects, duplicated",
-			Rules: []string{"R8"},
+			Rules: []string{"R7"},
 			kinds: bothKinds,
 			run:   func(s *session) { s.scaleToZero(s.newPlan("web", s.cluster(0), s.cluster(1))) },
 		},

@@ -42,7 +42,7 @@ func changeCases() []Case {
 			},
 		},
 		{
-			Name:  "R9: a report is Current only when the member runs that manifest",
+			Name:  "R9: a report is Current only when the member runs that manifest, and nil before there is one",
 			Rules: []string{"R9"},
 			kinds: bothKinds,
 			run:   currentMeansCurrent,
@@ -88,14 +88,18 @@ func changeCases() []Case {
 func currentMeansCurrent(s *session) {
 	p := s.newPlan("web", s.cluster(0), s.cluster(1)).divided(2, 1)
 	for _, next := range []plan{p, p.changed(), p.changed().scaled(4), p} {
-		pending := next.clusters()
 		s.until("every report to be Current", func() string {
 			if _, err := s.pass(next); err != nil && !tolerable(err) {
 				s.t.Fatalf("pass: %v", err)
 			}
 			observation, err := s.observe(next.query())
 			s.noError("Observe", err)
-			for _, cluster := range pending {
+			for _, c := range observation.Clusters {
+				if c.Status != nil && s.member(c.Cluster, next) == nil {
+					s.t.Errorf("%s: a status of what is not there: %v", c.Cluster, c.Status)
+				}
+			}
+			for _, cluster := range next.clusters() {
 				c, _ := report(observation, cluster)
 				if !c.Current || c.Revision != next.revision() || c.Desired != nil && *c.Desired != target(next, cluster).replicas {
 					return cluster + " is not Current"

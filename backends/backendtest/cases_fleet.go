@@ -17,8 +17,7 @@ func fleetCases() []Case {
 			run:  fleetIsKnown,
 		},
 		{
-			Name:  "Observe: a workload never applied is not found",
-			Rules: []string{"R5"},
+			Name: "Observe: a workload never applied is not found",
 			run: func(s *session) {
 				p := s.newPlan("never", s.cluster(0))
 				s.noWrites("Observe", func() {
@@ -36,8 +35,7 @@ func fleetCases() []Case {
 			run:   selectionEqualsSelect,
 		},
 		{
-			Name:  "Run: a change on the backend is notified",
-			Rules: []string{"R2"},
+			Name: "Run: a change on the backend is notified",
 			run: func(s *session) {
 				if _, ok := s.driver.(backends.Runner); !ok {
 					s.t.Skip("the driver is no Runner")

@@ -146,7 +146,7 @@ func ownershipCases() []Case {
 	return []Case{
 		{
 			Name:  "Shadow: the member object is never written",
-			Rules: []string{"R11"},
+			Rules: []string{"R4"},
 			Needs: backends.FeatureOwnership,
 			kinds: bothKinds,
 			run: func(s *session) {
