@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -153,7 +154,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 			return backends.Progress{}, err
 		}
 	}
-	if behind := d.expected.behind(live); behind != "" {
+	if behind := d.expected.behind(desired.Query, live); behind != "" {
 		return backends.Progress{Waiting: behind}, nil
 	}
 	step := decide(desired, want, live)
@@ -179,7 +180,7 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 		return backends.Progress{}, err
 	}
 	live = live.own(query)
-	if behind := d.expected.behind(live); behind != "" {
+	if behind := d.expected.behind(query, live); behind != "" {
 		return backends.Progress{Waiting: behind}, nil
 	}
 	step := decideDelete(query, policy, live, toFleet(clusters))
@@ -351,6 +352,7 @@ func (d *Driver) carryOut(ctx context.Context, writes []write) error {
 
 // remove deletes the object if it is still the one that was seen.
 func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) error {
+	d.expected.drop(obj)
 	opts := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
 	if uid := obj.GetUID(); uid != "" {
 		opts = append(opts, client.Preconditions{UID: &uid})
@@ -399,23 +401,32 @@ func (e *expectations) add(obj *unstructured.Unstructured) {
 	maps.DeleteFunc(e.seen, func(_ objectKey, x expectation) bool { return x.expired() })
 }
 
-// behind says what the cache does not show yet; it is empty when it is up to date.
-func (e *expectations) behind(live world) string {
+// behind says which of the objects the cache does not show yet as they were written; it is empty when it is up to date.
+func (e *expectations) behind(q backends.Query, live world) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, obj := range []*unstructured.Unstructured{live.template, live.policy, live.override} {
-		if obj == nil {
-			continue
-		}
-		key := keyOf(obj)
+	name := policyName(q.Key)
+	for _, object := range []struct {
+		live *unstructured.Unstructured
+		gvk  schema.GroupVersionKind
+		name string
+	}{{live.template, q.Workload.GVK, q.Workload.Name}, {live.policy, policyGVK, name}, {live.override, overrideGVK, name}} {
+		key := objectKey{object.gvk.GroupKind(), types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name}}
 		x, found := e.seen[key]
 		if !found {
 			continue
 		}
-		if !x.expired() && x.newer(obj) {
-			return fmt.Sprintf("the cache to show %s %s/%s", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+		if !x.expired() && (object.live == nil || x.newer(object.live)) {
+			return fmt.Sprintf("the cache to show %s %s", object.gvk.Kind, key.NamespacedName)
 		}
 		delete(e.seen, key)
 	}
 	return ""
+}
+
+// drop forgets an object that is deleted.
+func (e *expectations) drop(obj *unstructured.Unstructured) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.seen, keyOf(obj))
 }

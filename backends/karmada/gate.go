@@ -235,8 +235,11 @@ func unfinished(desired backends.Desired, want *rendered, live world) string {
 		return "Karmada to bind the template"
 	case b.DeletionTimestamp != nil || b.Spec.Resource.UID != live.template.GetUID():
 		return "Karmada to replace the binding of an earlier object of that name"
+	case want.total != nil && b.Spec.Replicas == 0:
+		return fmt.Sprintf("Karmada to take up the replicas; if it lasts, it has no interpreter for %s: add a "+
+			"ResourceInterpreterCustomization with replicaResource and replicaRevision", desired.Workload.GVK.Kind)
 	case want.total != nil && int64(b.Spec.Replicas) != *want.total:
-		return fmt.Sprintf("Karmada to take up %d replicas", *want.total)
+		return "Karmada to take up the replicas"
 	case !samePlacement(b, live.policy):
 		return "Karmada to take up the placement"
 	case b.Generation != b.Status.SchedulerObservedGeneration:
@@ -252,9 +255,6 @@ func unfinished(desired backends.Desired, want *rendered, live world) string {
 		}
 	}
 	for _, t := range desired.Targets {
-		if !slices.Contains(want.clusters, t.Cluster) {
-			continue
-		}
 		w, found := live.work(t.Cluster)
 		if !found {
 			return "Karmada to render the manifest of " + t.Cluster

@@ -58,9 +58,10 @@ type layout struct {
 	// divided means static weights equal to each cluster's replicas, which Karmada's Webster method turns into exactly
 	// those numbers, without ties (division_test.go).
 	divided bool
-	// zeroed means that Karmada is asked for one replica each and an override makes it zero: with zero its scheduler
-	// finds no cluster and the objects are deleted (pkg/scheduler/core/common.go, removeZeroReplicasCluster).
-	zeroed   bool
+	// zeroed are clusters that shall run none. Karmada is asked for one there, and an override makes it zero: a cluster
+	// that its scheduler gives nothing, it deletes the object from (removeZeroReplicasCluster in
+	// pkg/scheduler/core/common.go).
+	zeroed   []string
 	total    *int64
 	clusters []string
 	replicas map[string]int32
@@ -80,7 +81,7 @@ func render(desired backends.Desired) (*rendered, error) {
 	}
 	r := &rendered{template: template, clusters: l.clusters, replicas: l.replicas, total: l.total}
 	for _, t := range desired.Targets {
-		if t.Hold && slices.Contains(l.clusters, t.Cluster) {
+		if t.Hold {
 			r.held = append(r.held, t.Cluster)
 		}
 	}
@@ -129,26 +130,19 @@ func layOut(desired backends.Desired) layout {
 		return l
 	}
 	first := *desired.Targets[0].Replicas
-	for _, t := range desired.Targets {
-		total += int64(*t.Replicas)
-		// Unequal numbers cannot be duplicated; they are what counts.
-		l.divided = l.divided || *t.Replicas != first
-	}
-	l.zeroed = total == 0
-	l.divided = l.divided && !l.zeroed
 	l.replicas = map[string]int32{}
 	for _, t := range desired.Targets {
-		switch {
-		case l.zeroed:
-			l.replicas[t.Cluster] = 1
-		case l.divided && *t.Replicas == 0:
-			continue
-		default:
-			l.replicas[t.Cluster] = *t.Replicas
+		// Unequal numbers cannot be duplicated; they are what counts.
+		l.divided = l.divided || *t.Replicas != first
+		if *t.Replicas == 0 {
+			l.zeroed = append(l.zeroed, t.Cluster)
 		}
+		l.replicas[t.Cluster] = max(*t.Replicas, 1)
+		total += int64(l.replicas[t.Cluster])
 		l.clusters = append(l.clusters, t.Cluster)
 	}
 	slices.Sort(l.clusters)
+	slices.Sort(l.zeroed)
 	if !l.divided {
 		total = int64(max(first, 1))
 	}
@@ -218,7 +212,7 @@ func (r *rendered) renderPolicy(desired backends.Desired, l layout) error {
 }
 
 func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
-	rules, err := targetRules(desired, l)
+	rules, err := targetRules(desired)
 	if err != nil {
 		return err
 	}
@@ -228,10 +222,10 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	}
 	r.foreignRules = len(extra) > 0
 	rules = append(rules, extra...)
-	if l.zeroed {
+	if len(l.zeroed) > 0 {
 		// Last, so that nothing makes pods again. Overrides come after Karmada's own replicas (ensureWork in
 		// pkg/controllers/binding/common.go).
-		rules = append(rules, rule(l.clusters, jsondiff.Op{
+		rules = append(rules, rule(l.zeroed, jsondiff.Op{
 			Op: jsondiff.OpReplace, Path: jsondiff.Pointer(desired.Workload.ReplicasPath...), Value: int64(0),
 		}))
 	}
@@ -261,7 +255,7 @@ func revisionRule(revision string) map[string]any {
 
 // targetRules turns the difference between the template and each target manifest into override rules, one for each set
 // of clusters that differ in the same way.
-func targetRules(desired backends.Desired, l layout) ([]any, error) {
+func targetRules(desired backends.Desired) ([]any, error) {
 	type group struct {
 		clusters []string
 		ops      []jsondiff.Op
@@ -270,9 +264,6 @@ func targetRules(desired backends.Desired, l layout) ([]any, error) {
 	var order []string
 	base := comparable(desired.Template, desired.Workload.ReplicasPath)
 	for _, t := range desired.Targets {
-		if !slices.Contains(l.clusters, t.Cluster) {
-			continue
-		}
 		ops := robust(base, jsondiff.Diff(base, comparable(t.Manifest, desired.Workload.ReplicasPath)))
 		if len(ops) == 0 {
 			continue
