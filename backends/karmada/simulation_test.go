@@ -344,6 +344,9 @@ func (s *simulation) settle() {
 	}
 }
 
+// changes is how many changes one simulation makes.
+const changes = 6
+
 // TestOneChangeReachesAMemberOnce proves R8, R11 and the keeping of zeroed clusters against every order of events that a
 // number of seeds produce. 1,500 of them have passed; SIMULATIONS asks for more than the few that run every time.
 func TestOneChangeReachesAMemberOnce(t *testing.T) {
@@ -354,7 +357,7 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 	for seed := range seeds {
 		s := newSimulation(seed)
 		expected := map[string][]string{}
-		for n := range 6 {
+		for n := range changes {
 			d := randomDesired(s.rand, n)
 			want := mustRender(t, d)
 			done := false
@@ -366,15 +369,33 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 			if !done {
 				t.Fatalf("seed %d, change %d: not done: %+v", seed, n, decide(d, want, s.now))
 			}
-			s.settle()
 			expect(expected, d)
+			// Even seeds begin the next change at once: members may then skip one, and see nothing else.
+			if seed%2 == 1 || n == changes-1 {
+				s.settle()
+			}
 		}
 		for cluster, got := range s.members {
-			if want := expected[cluster]; !slices.Equal(got, want) {
+			want := expected[cluster]
+			if seed%2 == 1 && !slices.Equal(got, want) || !skips(want, got, cluster != "m1") {
 				t.Fatalf("seed %d, %s saw\n%v\nwant\n%v", seed, cluster, got, want)
 			}
 		}
 	}
+}
+
+// skips tells whether got is want with some left out; the last must be there unless the cluster may be held.
+func skips(want, got []string, last bool) bool {
+	if len(want) == 0 || len(got) == 0 {
+		return len(got) == 0
+	}
+	i := 0
+	for _, w := range want {
+		if i < len(got) && got[i] == w {
+			i++
+		}
+	}
+	return i == len(got) && (!last || got[i-1] == want[len(want)-1])
 }
 
 // expect adds what the members must see of a change.
