@@ -43,7 +43,7 @@ const renderExample = `  # Without any cluster at hand
   kubectl-fw render -f web.yaml --backend ocm --inventory clusters.yaml
 
   # Against the live backends
-  kubectl-fw render -f web.yaml --config operator.yaml | kubectl diff -f -`
+  kubectl-fw render -f web.yaml --config operator.yaml`
 
 type renderOptions struct {
 	file, backend, inventory, config, operatorNamespace string
@@ -210,7 +210,7 @@ func (b backend) choose(p *plan.Plan, placement v1alpha1.Placement) ([]string, e
 			return selection.Clusters, nil
 		}
 	}
-	chosen, err := selectClusters(b.fleet, placement)
+	chosen, err := selectClusters(b.kind, b.fleet, placement)
 	if err != nil {
 		return nil, err
 	}

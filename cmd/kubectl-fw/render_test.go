@@ -7,7 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 // run executes a command line without any cluster at hand.
@@ -136,24 +141,36 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// A new workload goes to clusters that are ready and untainted, as on the backends.
-func TestRenderLeavesOutLostClusters(t *testing.T) {
-	raw, err := os.ReadFile("testdata/inventory.yaml")
-	if err != nil {
-		t.Fatal(err)
+// A new workload goes where the backend would start it.
+func TestSelectClusters(t *testing.T) {
+	const karmada, ocm = config.TypeKarmada, config.TypeOCM
+	for name, tc := range map[string]struct {
+		kind    config.Type
+		cluster backends.Cluster
+		want    bool
+	}{
+		"Karmada: ready":            {karmada, backends.Cluster{Ready: metav1.ConditionTrue}, true},
+		"Karmada: lost":             {karmada, backends.Cluster{Ready: metav1.ConditionUnknown}, false},
+		"Karmada: tainted":          {karmada, tainted("maintenance", "NoSchedule"), false},
+		"Karmada: tainted, mildly":  {karmada, tainted("maintenance", "PreferNoSchedule"), true},
+		"OCM: ready":                {ocm, backends.Cluster{Ready: metav1.ConditionTrue}, true},
+		"OCM: lost stays chosen":    {ocm, tainted("cluster.open-cluster-management.io/unreachable", "NoSelect"), true},
+		"OCM: tainted":              {ocm, tainted("maintenance", "NoSelect"), false},
+		"OCM: tainted for new ones": {ocm, tainted("maintenance", "NoSelectIfNew"), false},
+		"OCM: tainted, mildly":      {ocm, tainted("maintenance", "PreferNoSelect"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.cluster.Name = "m"
+			chosen, err := selectClusters(tc.kind, backends.Fleet{Clusters: []backends.Cluster{tc.cluster}}, v1alpha1.Placement{})
+			if err != nil || (len(chosen) == 1) != tc.want {
+				t.Errorf("chosen %v, error %v", chosen, err)
+			}
+		})
 	}
-	file := filepath.Join(t.TempDir(), "inventory.yaml")
-	lost := strings.Replace(string(raw), "ready: true", "ready: Unknown", 1)
-	if err := os.WriteFile(file, []byte(lost), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, _, err := run(t, "", "render", "-f", "../../config/samples/deployment-karmada.yaml", "--inventory", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(out, "member1") || !strings.Contains(out, "member2") {
-		t.Errorf("member1 is lost, yet:\n%s", out)
-	}
+}
+
+func tainted(key, effect string) backends.Cluster {
+	return backends.Cluster{Ready: metav1.ConditionTrue, Taints: []backends.Taint{{Key: key, Effect: effect}}}
 }
 
 func TestInventoryRefuses(t *testing.T) {
