@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -258,11 +259,39 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet) (
 		}
 		return d.applyWork(ctx, p, *j.target, j.work, contact)
 	})
-	d.needs.drop(p.desired.Key.NamespacedName, func(cluster string) bool {
-		return jobs[cluster] != nil && jobs[cluster].target != nil
-	})
-	kept := func(cluster string) bool { return jobs[cluster] != nil && jobs[cluster].target != nil }
-	return waiting, errors.Join(err, d.prunePrerequisites(ctx, p.desired.Workload, kept, false))
+	return waiting, errors.Join(err, d.pruneDropped(ctx, p, works))
+}
+
+// pruneDropped removes the prerequisites that the workload has needed until now. What it cannot know about, after a
+// restart, is left to the next Delete: Apply of what is already there must not write.
+func (d *Driver) pruneDropped(ctx context.Context, p plan, works []*unstructured.Unstructured) error {
+	needed := map[types.NamespacedName]bool{}
+	for _, work := range works {
+		for _, name := range neededBy(work) {
+			key := types.NamespacedName{Namespace: work.GetNamespace(), Name: name}
+			d.needs.add(key, p.desired.Key.NamespacedName)
+			needed[key] = true
+		}
+	}
+	for _, target := range p.targets {
+		for _, prerequisite := range target.prerequisites {
+			needed[client.ObjectKeyFromObject(prerequisite)] = true
+		}
+	}
+	for _, key := range d.needs.drop(p.desired.Key.NamespacedName, needed) {
+		prerequisite := newObject(manifestWorkGVK, key.Namespace, key.Name)
+		live, err := d.cached(ctx, prerequisite)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := d.prunePrerequisite(ctx, live); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func inContact(fleet backends.Fleet, cluster string) bool {
@@ -422,7 +451,7 @@ func (d *Driver) removeWork(
 // applyPrerequisites ensures what the cluster needs first, and says what of it is awaited.
 func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterPlan) (missing string, err error) {
 	for _, wanted := range target.prerequisites {
-		d.needs.set(target.cluster, wanted.GetName(), p.desired.Key.NamespacedName, true)
+		d.needs.add(client.ObjectKeyFromObject(wanted), p.desired.Key.NamespacedName)
 		live, err := d.cached(ctx, wanted)
 		if err != nil {
 			return "", err
@@ -492,12 +521,9 @@ func older(a, b *unstructured.Unstructured) bool {
 	return x.Before(&y)
 }
 
-// prunePrerequisites removes the prerequisites that no ManifestWork stands on any more: the workload's own, on clusters
-// not kept, and with sweep also those that others have left behind. Only Delete sweeps, so that Apply of what is already
-// there writes nothing.
-func (d *Driver) prunePrerequisites(
-	ctx context.Context, workload backends.Workload, kept func(cluster string) bool, sweep bool,
-) error {
+// sweepPrerequisites removes the prerequisites that no ManifestWork stands on any more: the workload's own, and those
+// that others have left behind.
+func (d *Driver) sweepPrerequisites(ctx context.Context, workload backends.Workload) error {
 	own := prerequisiteNames(workload.Namespace, workload.GVK.Group, workload.Resource)
 	for _, kind := range []string{prerequisiteNamespace, prerequisiteRights} {
 		works, err := d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexPrerequisite: kind})
@@ -505,11 +531,8 @@ func (d *Driver) prunePrerequisites(
 			return err
 		}
 		for _, work := range works {
-			remove := sweep && time.Since(work.GetCreationTimestamp().Time) > pruneAge
-			if slices.Contains(own, work.GetName()) {
-				remove = !kept(work.GetNamespace())
-			}
-			if !remove || work.GetDeletionTimestamp() != nil {
+			old := time.Since(work.GetCreationTimestamp().Time) > pruneAge
+			if work.GetDeletionTimestamp() != nil || !old && !slices.Contains(own, work.GetName()) {
 				continue
 			}
 			if err := d.prunePrerequisite(ctx, work); err != nil {
@@ -521,7 +544,7 @@ func (d *Driver) prunePrerequisites(
 }
 
 func (d *Driver) prunePrerequisite(ctx context.Context, work *unstructured.Unstructured) error {
-	if len(d.needs.of(work.GetNamespace(), work.GetName())) > 0 {
+	if len(d.needs.of(client.ObjectKeyFromObject(work))) > 0 {
 		return nil
 	}
 	users, err := d.list(ctx, listOf(manifestWorkGVK), client.InNamespace(work.GetNamespace()),
@@ -550,19 +573,11 @@ func (d *Driver) Delete(
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	for _, placement := range placements {
-		if placement.GetDeletionTimestamp() == nil {
-			if err := d.remove(ctx, placement); err != nil {
-				return backends.Progress{}, err
-			}
-		}
-	}
 	d.needs.drop(query.Key.NamespacedName, nil)
-	if err := d.prunePrerequisites(ctx, query.Workload, func(string) bool { return false }, true); err != nil {
-		return backends.Progress{}, err
-	}
-	if err := d.pruneBindings(ctx, query.Key); err != nil {
-		return backends.Progress{}, err
+	if len(placements) > 0 {
+		if err := d.deletePlacements(ctx, query, placements); err != nil {
+			return backends.Progress{}, err
+		}
 	}
 	// The cache may be behind what was written a moment ago, and after Done nobody looks again.
 	for _, gvk := range []schema.GroupVersionKind{manifestWorkGVK, placementGVK} {
@@ -575,6 +590,26 @@ func (d *Driver) Delete(
 		}
 	}
 	return backends.Progress{Done: true}, nil
+}
+
+// deletePlacements removes what is shared and no longer needed first: as long as a Placement is there, a Delete that
+// was cut off goes on here.
+func (d *Driver) deletePlacements(ctx context.Context, query backends.Query, placements []*unstructured.Unstructured) error {
+	if err := d.sweepPrerequisites(ctx, query.Workload); err != nil {
+		return err
+	}
+	if err := d.pruneBindings(ctx, query.Key); err != nil {
+		return err
+	}
+	for _, placement := range placements {
+		if placement.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := d.remove(ctx, placement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *Driver) deleteWorks(

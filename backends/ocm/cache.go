@@ -280,7 +280,7 @@ func (d *Driver) changed(old, obj any, notify func(types.NamespacedName), fleetC
 	case *unstructured.Unstructured:
 		switch {
 		case o.GetLabels()[labelPrerequisite] != "":
-			for _, key := range d.needs.of(o.GetNamespace(), o.GetName()) {
+			for _, key := range d.needs.of(client.ObjectKeyFromObject(o)) {
 				notify(key)
 			}
 		case o.GetKind() == bindingGVK.Kind:

@@ -13,45 +13,43 @@ import (
 // same is created again on the next pass.
 type needs struct {
 	mu sync.Mutex
+	// by is keyed by the prerequisite's ManifestWork, then by the workload.
 	by map[types.NamespacedName]map[types.NamespacedName]bool
 }
 
-func (n *needs) set(cluster, prerequisite string, workload types.NamespacedName, needed bool) {
+func (n *needs) add(prerequisite, workload types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.by == nil {
 		n.by = map[types.NamespacedName]map[types.NamespacedName]bool{}
 	}
-	key := types.NamespacedName{Namespace: cluster, Name: prerequisite}
-	if needed {
-		if n.by[key] == nil {
-			n.by[key] = map[types.NamespacedName]bool{}
-		}
-		n.by[key][workload] = true
-		return
+	if n.by[prerequisite] == nil {
+		n.by[prerequisite] = map[types.NamespacedName]bool{}
 	}
-	delete(n.by[key], workload)
-	if len(n.by[key]) == 0 {
-		delete(n.by, key)
-	}
+	n.by[prerequisite][workload] = true
 }
 
-// drop forgets what a workload needs, on every cluster or, with keep, on those not kept.
-func (n *needs) drop(workload types.NamespacedName, keep func(cluster string) bool) {
+// drop forgets what a workload needs, but for what is kept, and returns what it has forgotten.
+func (n *needs) drop(workload types.NamespacedName, keep map[types.NamespacedName]bool) []types.NamespacedName {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for key, workloads := range n.by {
-		if keep == nil || !keep(key.Namespace) {
-			delete(workloads, workload)
-			if len(workloads) == 0 {
-				delete(n.by, key)
-			}
+	var dropped []types.NamespacedName
+	for prerequisite, workloads := range n.by {
+		if !workloads[workload] || keep[prerequisite] {
+			continue
+		}
+		dropped = append(dropped, prerequisite)
+		delete(workloads, workload)
+		if len(workloads) == 0 {
+			delete(n.by, prerequisite)
 		}
 	}
+	return dropped
 }
 
-func (n *needs) of(cluster, prerequisite string) []types.NamespacedName {
+// of lists the workloads that need a prerequisite.
+func (n *needs) of(prerequisite types.NamespacedName) []types.NamespacedName {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Collect(maps.Keys(n.by[types.NamespacedName{Namespace: cluster, Name: prerequisite}]))
+	return slices.Collect(maps.Keys(n.by[prerequisite]))
 }

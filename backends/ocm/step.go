@@ -143,7 +143,7 @@ func nextProbing(s state, in intent) move {
 	case s.object == presenceForeign:
 		return probe.wait(conflictMessage)
 	case s.object == presenceUnknown && s.applied == metav1.ConditionFalse:
-		return probe.wait(s.appliedMessage)
+		return probe.wait(waitForAgent(in, s.appliedMessage))
 	case s.object == presenceUnknown || !in.ready:
 		return probe.wait(waitForAgent(in, "the agent to tell whether the object exists already"))
 	case in.missing != "":
@@ -184,7 +184,7 @@ func nextRemoving(s state, in intent) move {
 		case s.applied == metav1.ConditionFalse && (s.object == presenceMissing || s.notServed):
 			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
 		case s.applied == metav1.ConditionFalse:
-			return removing(claim).wait(s.appliedMessage)
+			return removing(claim).wait(waitForAgent(in, s.appliedMessage))
 		default:
 			return removing(claim).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
 		}
@@ -228,7 +228,7 @@ func nextOrphaning(s state, in intent) move {
 		if s.notServed {
 			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
 		}
-		return removing(disown).wait(s.appliedMessage)
+		return removing(disown).wait(waitForAgent(in, s.appliedMessage))
 	default:
 		return removing(disown).wait(waitForAgent(in, "the agent to give the object up"))
 	}

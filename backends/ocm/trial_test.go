@@ -365,7 +365,7 @@ func TestTwice(t *testing.T) {
 	tr.steady(func() { other.remove(v1alpha1.DeletionPolicyDelete) })
 }
 
-// TestLostCluster needs a fleet of its own, since it pauses a member (FLEETWORKLOAD_LAB_OWN).
+// TestLostCluster pauses a member, so it needs a fleet of its own: FLEETWORKLOAD_LAB below /tmp.
 func TestLostCluster(t *testing.T) {
 	tr := newTrial(t, deployment, "deployments", "member1", "member2")
 	if !strings.HasPrefix(tr.fleet.lab.Dir(), "/tmp/") {
@@ -373,7 +373,6 @@ func TestLostCluster(t *testing.T) {
 	}
 	tr.converge()
 	was := tr.member("member2")
-	t.Cleanup(func() { _ = tr.fleet.lab.ResumeMember(context.WithoutCancel(t.Context()), "member2") })
 	if err := tr.fleet.lab.PauseMember(t.Context(), "member2"); err != nil {
 		t.Fatal(err)
 	}
@@ -409,11 +408,13 @@ func TestLostCluster(t *testing.T) {
 		tr.pass()
 		return text(err) + o.Selection.Message + " "
 	})
-	if err := tr.fleet.lab.ResumeMember(t.Context(), "member2"); err != nil {
-		t.Fatal(err)
-	}
+	resumed := make(chan error, 1)
+	go func() { resumed <- tr.fleet.lab.ResumeMember(context.WithoutCancel(t.Context()), "member2") }()
 	tr.converge()
-	if live := tr.member("member2"); live == nil || live.GetUID() != was.GetUID() || live.GetGeneration() != was.GetGeneration() {
+	live := tr.member("member2")
+	if live == nil || live.GetUID() != was.GetUID() || live.GetGeneration() != was.GetGeneration() {
 		t.Errorf("member2: was %s/%d, is %v", was.GetUID(), was.GetGeneration(), live)
 	}
+	tr.remove(v1alpha1.DeletionPolicyDelete)
+	t.Logf("resumed: %v", <-resumed)
 }
