@@ -33,7 +33,9 @@ func TestKarmadaRendersTheTargetManifests(t *testing.T) {
 		},
 		"a removed zero value": func(o *unstructured.Unstructured) { unstructured.RemoveNestedField(o.Object, "spec", "paused") },
 		"a changed zero value": func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, true, "spec", "paused") },
-		"a new map":            func(o *unstructured.Unstructured) { set(o, map[string]any{"type": "InPlaceIfPossible"}, "spec", "updateStrategy") },
+		"a new map": func(o *unstructured.Unstructured) {
+			set(o, map[string]any{"type": "InPlaceIfPossible"}, "spec", "updateStrategy")
+		},
 		"a longer list": func(o *unstructured.Unstructured) {
 			set(o, []any{map[string]any{"name": "main", "image": "other:1"}, map[string]any{"name": "side", "image": "s:1"}},
 				"spec", "template", "spec", "containers")
@@ -168,4 +170,3 @@ func TestAnUnequalDuplicationIsDivided(t *testing.T) {
 		t.Errorf("total %d, replicas %v", *want.total, want.replicas)
 	}
 }
-

@@ -1,0 +1,389 @@
+//go:build e2e
+
+package karmada
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+)
+
+// trial is a driver on the test fleet with one workload.
+type trial struct {
+	t         *testing.T
+	driver    *Driver
+	backend   client.WithWatch
+	members   map[string]client.WithWatch
+	namespace string
+	uid       types.UID
+	place     v1alpha1.Placement
+	changed   chan struct{}
+}
+
+func newLive(t *testing.T) *trial {
+	t.Helper()
+	fleet := openLab(t)
+	l := &trial{t: t, backend: labClient(t, fleet, lab.Karmada), members: map[string]client.WithWatch{},
+		uid: uuid.NewUUID(), changed: make(chan struct{}, 1), place: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}}}
+	for _, m := range fleet.Members()[:2] {
+		l.members[m.KarmadaName] = labClient(t, fleet, m.Name)
+	}
+	l.namespace = newNamespace(t, l.backend, l.members)
+	cfg, err := fleet.RESTConfig(lab.Karmada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.driver, err = New(cfg, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	go func() {
+		_ = l.driver.Run(ctx, func(types.NamespacedName) {
+			select {
+			case l.changed <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	return l
+}
+
+// desired is a CloneSet of the shares.
+func (l *trial) desired(revision, image string, division v1alpha1.DivisionType, shares ...share) backends.Desired {
+	d := desiredFor(revision, image, division, shares...)
+	d.Key = backends.Key{NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: testName}, UID: l.uid}
+	d.Workload.Namespace = l.namespace
+	d.Placement = l.place
+	for _, o := range append([]*unstructured.Unstructured{d.Template}, manifests(d)...) {
+		o.SetNamespace(l.namespace)
+		labels, annotations := o.GetLabels(), o.GetAnnotations()
+		labels[v1alpha1.LabelUID], annotations[v1alpha1.AnnotationOwner] = string(l.uid), d.Key.String()
+		o.SetLabels(labels)
+		o.SetAnnotations(annotations)
+	}
+	return d
+}
+
+func manifests(d backends.Desired) (out []*unstructured.Unstructured) {
+	for _, t := range d.Targets {
+		out = append(out, t.Manifest)
+	}
+	return out
+}
+
+// until calls step on every notification, as the controller does, and says how long it took.
+func (l *trial) until(what string, limit time.Duration, step func() string) time.Duration {
+	l.t.Helper()
+	start := time.Now()
+	for {
+		missing := step()
+		took := time.Since(start)
+		if missing == "" {
+			l.t.Logf("%-60s %5.1f s", what, took.Seconds())
+			return took
+		}
+		if took > limit {
+			l.t.Fatalf("%s: after %s: %s", what, limit, missing)
+		}
+		select {
+		case <-l.changed:
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// apply passes until Done.
+func (l *trial) apply(what string, d backends.Desired) {
+	l.t.Helper()
+	l.until(what+": written", time.Minute, func() string {
+		progress, err := l.driver.Apply(l.t.Context(), d)
+		if err != nil {
+			if c := backends.CodeOf(err); c != "" && c != backends.CodeNotReady {
+				l.t.Fatal(err)
+			}
+			return err.Error()
+		}
+		return progress.Waiting
+	})
+}
+
+// current waits until the clusters report for the revision.
+func (l *trial) current(what string, d backends.Desired, clusters ...string) {
+	l.t.Helper()
+	l.until(what+": reported", time.Minute, func() string {
+		o, err := l.driver.Observe(l.t.Context(), d.Query)
+		if err != nil {
+			return err.Error()
+		}
+		for _, name := range clusters {
+			c := reportOf(o, name)
+			if !c.Current || c.Revision != d.Revision {
+				return name + ": " + c.Message
+			}
+		}
+		return ""
+	})
+}
+
+func (l *trial) delete(what string, d backends.Desired, policy v1alpha1.DeletionPolicy) {
+	l.t.Helper()
+	l.until(what, 90*time.Second, func() string {
+		progress, err := l.driver.Delete(l.t.Context(), d.Query, policy)
+		if err != nil {
+			return err.Error()
+		}
+		return progress.Waiting
+	})
+}
+
+func (l *trial) member(cluster string) *unstructured.Unstructured {
+	l.t.Helper()
+	obj := reference("apps.kruise.io/v1alpha1", "CloneSet", l.namespace, testName)
+	err := l.members[cluster].Get(l.t.Context(), client.ObjectKeyFromObject(obj), obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return obj
+}
+
+func (l *trial) wantMember(cluster string, generation int64, image string, replicas int64) {
+	l.t.Helper()
+	l.until(cluster+" has it", 20*time.Second, func() string {
+		obj := l.member(cluster)
+		if obj == nil {
+			return "no object"
+		}
+		got := what(obj)
+		n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+		if obj.GetGeneration() > generation {
+			l.t.Errorf("%s is at generation %d, want %d: %s", cluster, obj.GetGeneration(), generation, got)
+			return ""
+		}
+		if obj.GetGeneration() != generation || !strings.HasPrefix(got, image) || n != replicas {
+			return got
+		}
+		return ""
+	})
+}
+
+func reportOf(o backends.Observation, cluster string) backends.ClusterObservation {
+	for _, c := range o.Clusters {
+		if c.Cluster == cluster {
+			return c
+		}
+	}
+	return backends.ClusterObservation{}
+}
+
+// TestLive goes through a workload's life and says how long each step takes.
+func TestLive(t *testing.T) {
+	l := newLive(t)
+	const a, b = v1alpha1.DivisionTypeDivided, "registry.k8s.io/pause:3.10"
+	image := "registry.k8s.io/pause:3.9"
+	d := l.desired("r1", image, a, share{cluster: "member1", replicas: 4}, share{cluster: "member2", replicas: 2})
+	l.apply("create", d)
+	l.current("create", d, "member1", "member2")
+	d = l.desired("r2", b, a, share{cluster: "member1", replicas: 5, greeting: "hola"}, share{cluster: "member2", replicas: 4})
+	l.apply("image, replicas and an override", d)
+	l.current("image, replicas and an override", d, "member1", "member2")
+	l.wantMember("member1", 2, b, 5)
+	l.wantMember("member2", 2, b, 4)
+	d = l.desired("r3", b, a, share{cluster: "member1", replicas: 5, greeting: "salut"}, share{cluster: "member2", replicas: 4})
+	l.apply("an override alone", d)
+	l.current("an override alone", d, "member1", "member2")
+	l.wantMember("member1", 3, b, 5)
+	l.wantMember("member2", 2, b, 4)
+	d = l.desired("r3", b, a, share{cluster: "member1", replicas: 9, greeting: "salut"}, share{cluster: "member2", replicas: 0})
+	l.apply("one cluster to zero", d)
+	l.wantMember("member1", 4, b, 9)
+	l.wantMember("member2", 3, b, 0)
+	d = l.desired("r3", b, a, share{cluster: "member1", replicas: 0, greeting: "salut"}, share{cluster: "member2", replicas: 0})
+	l.apply("all to zero", d)
+	l.wantMember("member1", 5, b, 0)
+	l.wantMember("member2", 3, b, 0)
+	d = l.desired("r3", b, a, share{cluster: "member1", replicas: 1, greeting: "salut"}, share{cluster: "member2", replicas: 3})
+	l.apply("back from zero", d)
+	l.wantMember("member1", 6, b, 1)
+	l.wantMember("member2", 4, b, 3)
+	d = l.desired("r4", image, a, share{cluster: "member1", replicas: 1, greeting: "salut"}, share{cluster: "member2", replicas: 3, hold: true})
+	l.apply("a change while member2 is held", d)
+	l.wantMember("member1", 7, image, 1)
+	l.delete("orphaned while member2 is held", d, v1alpha1.DeletionPolicyOrphan)
+	l.wantMember("member1", 7, image, 1)
+	l.wantMember("member2", 4, b, 3)
+	t.Logf("member2 keeps the labels %v", l.member("member2").GetLabels())
+	l.uid = uuid.NewUUID()
+	d = l.desired("r5", b, a, share{cluster: "member1", replicas: 1}, share{cluster: "member2", replicas: 3})
+	d.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+	l.apply("adopted again", d)
+	l.current("adopted again", d, "member1", "member2")
+	l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
+	for _, cluster := range []string{"member1", "member2"} {
+		if obj := l.member(cluster); obj != nil && obj.GetDeletionTimestamp() == nil {
+			t.Errorf("%s still has it", cluster)
+		}
+	}
+}
+
+// TestLostCluster loses a cluster of its own in the middle of a workload's life.
+func TestLostCluster(t *testing.T) {
+	l := newLive(t)
+	const lost = "kdrv-lost"
+	server, err := lab.StartAPIServer(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := func() {
+		if server != nil {
+			_ = server.Stop()
+			server = nil
+		}
+	}
+	t.Cleanup(stop)
+	cfg, err := server.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	join(t, l.backend, lost, cfg)
+	l.place.Tolerations = []v1alpha1.ClusterToleration{{Key: "kdrv", Operator: "Exists"}}
+	deploy := func(revision, image string, shares ...share) backends.Desired {
+		d := l.desired(revision, image, v1alpha1.DivisionTypeDivided, shares...)
+		d.Workload.GVK = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+		for _, o := range append([]*unstructured.Unstructured{d.Template}, manifests(d)...) {
+			o.SetAPIVersion("apps/v1")
+			o.SetKind("Deployment")
+		}
+		return d
+	}
+	d := deploy("r1", "registry.k8s.io/pause:3.9", share{cluster: lost, replicas: 2}, share{cluster: "member1", replicas: 2})
+	l.until("the cluster is chosen", 2*time.Minute, func() string {
+		o, err := l.driver.Observe(t.Context(), d.Query)
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.Contains(strings.Join(o.Selection.Clusters, " "), lost) {
+			return o.Selection.Message
+		}
+		return ""
+	})
+	l.apply("create", d)
+	l.current("create", d, "member1")
+	l.until("applied on it", time.Minute, func() string {
+		o, _ := l.driver.Observe(t.Context(), d.Query)
+		if c := reportOf(o, lost); c.Applied != metav1.ConditionTrue {
+			return "Applied " + string(c.Applied) + " " + c.Message
+		}
+		return ""
+	})
+	stop()
+	l.until("Karmada sees it is lost", 3*time.Minute, func() string {
+		fleet, err := l.driver.Clusters(t.Context())
+		if err != nil {
+			return err.Error()
+		}
+		if c, _ := fleet.Get(lost); c.Ready == metav1.ConditionTrue {
+			return "it is Ready"
+		}
+		return ""
+	})
+	d = deploy("r2", "registry.k8s.io/pause:3.10", share{cluster: lost, replicas: 1}, share{cluster: "member1", replicas: 3})
+	l.apply("a change with a lost cluster", d)
+	l.current("a change with a lost cluster", d, "member1")
+	o, _ := l.driver.Observe(t.Context(), d.Query)
+	t.Logf("lost: %+v", reportOf(o, lost))
+	d = deploy("r3", "registry.k8s.io/pause:3.9", share{cluster: "member1", replicas: 4})
+	l.apply("leaving a lost cluster", d)
+	l.current("leaving a lost cluster", d, "member1")
+	o, _ = l.driver.Observe(t.Context(), d.Query)
+	t.Logf("lost: %+v", reportOf(o, lost))
+	l.until("a deletion waits for it", time.Minute, func() string {
+		progress, err := l.driver.Delete(t.Context(), d.Query, v1alpha1.DeletionPolicyDelete)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(progress.Waiting, lost+", which cannot be reached") {
+			return progress.Waiting
+		}
+		return ""
+	})
+	unjoin(t, l.backend, lost)
+	l.delete("and ends when it is unjoined", d, v1alpha1.DeletionPolicyDelete)
+}
+
+// join joins an API server to Karmada, tainted so that nobody else uses it.
+func join(t *testing.T, backend client.Client, name string, cfg *rest.Config) {
+	t.Helper()
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karmada"}}
+	create(t, c, account)
+	create(t, c, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "karmada"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "kube-system", Name: "karmada"}},
+	})
+	token := &authenticationv1.TokenRequest{}
+	if err := c.SubResource("token").Create(t.Context(), account, token); err != nil {
+		t.Fatal(err)
+	}
+	create(t, backend, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name, Labels: map[string]string{"karmada.io/system": "true"}},
+		StringData: map[string]string{"token": token.Status.Token},
+	})
+	cluster := reference("cluster.karmada.io/v1alpha1", "Cluster", "", name)
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&clusterv1alpha1.ClusterSpec{
+		SyncMode: clusterv1alpha1.Push, APIEndpoint: cfg.Host, InsecureSkipTLSVerification: true,
+		SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name},
+		Taints:    []corev1.Taint{{Key: "kdrv", Value: "lost", Effect: corev1.TaintEffectNoSchedule}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Object["spec"] = spec
+	create(t, backend, cluster)
+	t.Cleanup(func() { unjoin(t, backend, name) })
+}
+
+func unjoin(t *testing.T, backend client.Client, name string) {
+	ctx := context.Background()
+	if err := backend.Delete(ctx, reference("cluster.karmada.io/v1alpha1", "Cluster", "", name)); client.IgnoreNotFound(err) != nil {
+		t.Error(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name}}
+	if err := backend.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		t.Error(err)
+	}
+}
+
+func create(t *testing.T, c client.Client, obj client.Object) {
+	t.Helper()
+	if err := c.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+}
