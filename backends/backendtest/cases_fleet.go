@@ -64,7 +64,7 @@ func fleetCases() []Case {
 func fleetIsKnown(s *session) {
 	var fleet backends.Fleet
 	s.noWrites("Clusters", func() {
-		err := error(nil)
+		var err error
 		fleet, err = s.driver.Clusters(s.t.Context())
 		s.noError("Clusters", err)
 	})
@@ -106,7 +106,8 @@ func fleetIsKnown(s *session) {
 	}
 }
 
-// selectionEqualsSelect asks for several placements at once and compares each choice.
+// selectionEqualsSelect asks for one placement after the other and compares each choice at the first moment that it is
+// settled: one that is settled too early is the choice for the placement before.
 func selectionEqualsSelect(s *session) {
 	fleet, err := s.driver.Clusters(s.t.Context())
 	s.noError("Clusters", err)
@@ -127,10 +128,10 @@ func selectionEqualsSelect(s *session) {
 		}},
 		{},
 	}
+	p := s.newPlan("web")
 	for i := range selectors {
 		want, err := fleet.Select(&selectors[i])
 		s.noError("Select", err)
-		p := s.newPlan(fmt.Sprintf("chosen-%d", i))
 		p.placement.Clusters = &selectors[i]
 		s.until(fmt.Sprintf("%+v to choose %v", selectors[i], want), func() string {
 			observation, err := s.observe(p.query())
@@ -146,7 +147,8 @@ func selectionEqualsSelect(s *session) {
 			case !observation.Selection.Settled:
 				return observation.Selection.Message
 			case !slices.Equal(observation.Selection.Clusters, want):
-				return fmt.Sprintf("it is %v", observation.Selection.Clusters)
+				s.t.Fatalf("settled on %v, want %v for %+v", observation.Selection.Clusters, want, selectors[i])
+				return ""
 			default:
 				return ""
 			}

@@ -204,6 +204,26 @@ func ownershipCases() []Case {
 			},
 		},
 		{
+			Name:  "Release: a removal right behind it deletes nothing",
+			Rules: []string{"R3", "R10"},
+			Needs: backends.FeatureOwnership,
+			kinds: bothKinds,
+			run: func(s *session) {
+				p := s.newPlan("web", s.cluster(0), s.cluster(1))
+				s.converge(p)
+				r := s.record(s.cluster(0), p)
+				_, err := s.apply(p.with(s.cluster(0), func(t *planned) { t.ownership = backends.OwnershipRelease }).desired(true))
+				s.noError("Apply", err)
+				s.remove(p, v1alpha1.DeletionPolicyDelete)
+				s.nothingLeft(p)
+				s.unmarked(s.cluster(0), p)
+				r.wantVersions(1)
+				if s.member(s.cluster(1), p) != nil {
+					s.t.Errorf("%s: the workload is still there", s.cluster(1))
+				}
+			},
+		},
+		{
 			Name:  "R5: ownership other than Own is refused as Unsupported when the feature is not declared",
 			Rules: []string{"R5"},
 			Lacks: backends.FeatureOwnership,

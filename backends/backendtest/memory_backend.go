@@ -8,10 +8,12 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -145,12 +147,12 @@ func (b *MemoryBackend) LimitReady(cluster string, replicas int64) {
 
 // Member gives access to the objects of a member cluster.
 func (b *MemoryBackend) Member(cluster string) Store {
-	return autoStore{Store: b.members.store(cluster), changed: b.settleIfAuto}
+	return outsider{objects: b.members.store(cluster), changed: b.settleIfAuto}
 }
 
 // Objects gives access to the backend's own objects.
 func (b *MemoryBackend) Objects() Store {
-	return autoStore{Store: b.backend, changed: b.settleIfAuto}
+	return outsider{objects: b.backend, changed: b.settleIfAuto}
 }
 
 // Owned lists the backend's objects of a workload.
@@ -204,20 +206,31 @@ func (m *memberSet) simulate() (changed bool) {
 	return changed
 }
 
-// autoStore lets a change by somebody else take effect at once.
-type autoStore struct {
-	Store
+// outsider is a memoryStore as somebody else uses it. In auto mode a change takes effect at once.
+type outsider struct {
+	objects *memoryStore
 	changed func()
 }
 
-func (s autoStore) Create(ctx context.Context, obj *unstructured.Unstructured) error {
-	defer s.changed()
-	return s.Store.Create(ctx, obj)
+func (s outsider) Get(_ context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	if obj := s.objects.get(ref); obj != nil {
+		return obj, nil
+	}
+	return nil, apierrors.NewNotFound(resourceOf(ref), ref.Name)
 }
 
-func (s autoStore) Update(ctx context.Context, obj *unstructured.Unstructured) error {
+func (s outsider) Create(_ context.Context, obj *unstructured.Unstructured) error {
 	defer s.changed()
-	return s.Store.Update(ctx, obj)
+	return s.objects.create(obj)
+}
+
+func (s outsider) Update(_ context.Context, obj *unstructured.Unstructured) error {
+	defer s.changed()
+	return s.objects.replace(obj)
+}
+
+func (s outsider) Watch(_ context.Context, ref Ref) (watch.Interface, error) {
+	return s.objects.watch(ref), nil
 }
 
 func (b *MemoryBackend) fleet() []backends.Cluster {

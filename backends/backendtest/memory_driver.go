@@ -163,7 +163,7 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 		return backends.Progress{}, err
 	}
 	placement := map[string]any{"placement": toMap(&desired.Placement)}
-	if err := d.write(ctx, placementRef(desired.Key), desired.Key, placement); err != nil {
+	if err := d.write(placementRef(desired.Key), desired.Key, placement); err != nil {
 		return backends.Progress{}, err
 	}
 	if len(desired.Targets) == 0 {
@@ -172,11 +172,11 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 	wanted := map[string]bool{}
 	for _, target := range desired.Targets {
 		wanted[target.Cluster] = true
-		if err := d.order(ctx, desired, target); err != nil {
+		if err := d.order(desired, target); err != nil {
 			return backends.Progress{}, err
 		}
 	}
-	return d.withdraw(ctx, desired.Key, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
+	return d.withdraw(desired.Key, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
 }
 
 // check refuses what the backend cannot do.
@@ -220,7 +220,7 @@ func (d *MemoryDriver) check(desired backends.Desired) error {
 }
 
 // order writes one cluster's order. A held cluster keeps the manifest that it has.
-func (d *MemoryDriver) order(ctx context.Context, desired backends.Desired, target backends.Target) error {
+func (d *MemoryDriver) order(desired backends.Desired, target backends.Target) error {
 	w := desired.Workload
 	spec := orderSpec{
 		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Hold: target.Hold,
@@ -238,7 +238,7 @@ func (d *MemoryDriver) order(ctx context.Context, desired backends.Desired, targ
 			spec.Manifest, spec.Revision = before.Manifest, before.Revision
 		}
 	}
-	return d.write(ctx, ref, desired.Key, toMap(&spec))
+	return d.write(ref, desired.Key, toMap(&spec))
 }
 
 // Delete implements backends.Driver.
@@ -246,19 +246,19 @@ func (d *MemoryDriver) Delete(ctx context.Context, query backends.Query, policy 
 	if err := d.begin(ctx, OpDelete); err != nil {
 		return backends.Progress{}, err
 	}
-	progress, err := d.withdraw(ctx, query.Key, policy, func(string) bool { return false })
+	progress, err := d.withdraw(query.Key, policy, func(string) bool { return false })
 	if err != nil || !progress.Done {
 		return progress, err
 	}
 	if obj := d.backend.backend.get(placementRef(query.Key)); ours(obj, query.Key) {
-		return progress, d.drop(ctx, refOf(obj))
+		return progress, d.drop(refOf(obj))
 	}
 	return progress, nil
 }
 
 // withdraw takes the orders that are not kept off their clusters, then off the backend.
 func (d *MemoryDriver) withdraw(
-	ctx context.Context, key backends.Key, policy v1alpha1.DeletionPolicy, keep func(cluster string) bool,
+	key backends.Key, policy v1alpha1.DeletionPolicy, keep func(cluster string) bool,
 ) (backends.Progress, error) {
 	var waiting []string
 	for _, obj := range d.orders(key) {
@@ -267,13 +267,13 @@ func (d *MemoryDriver) withdraw(
 			continue
 		}
 		if order.Spec.Removal == policy && order.carriedOut() && order.Status.Removed {
-			if err := d.drop(ctx, refOf(obj)); err != nil {
+			if err := d.drop(refOf(obj)); err != nil {
 				return backends.Progress{}, err
 			}
 			continue
 		}
 		order.Spec.Removal = policy
-		if err := d.write(ctx, refOf(obj), key, toMap(&order.Spec)); err != nil {
+		if err := d.write(refOf(obj), key, toMap(&order.Spec)); err != nil {
 			return backends.Progress{}, err
 		}
 		waiting = append(waiting, order.Spec.Cluster)
@@ -285,7 +285,7 @@ func (d *MemoryDriver) withdraw(
 }
 
 // write makes the spec of a backend object what is given, when it is not.
-func (d *MemoryDriver) write(ctx context.Context, ref Ref, key backends.Key, spec map[string]any) error {
+func (d *MemoryDriver) write(ref Ref, key backends.Key, spec map[string]any) error {
 	store := d.backend.backend
 	live := store.get(ref)
 	if live != nil && !ours(live, key) {
@@ -305,10 +305,10 @@ func (d *MemoryDriver) write(ctx context.Context, ref Ref, key backends.Key, spe
 	if live == nil {
 		live = newObject(ref, key)
 		live.Object["spec"] = spec
-		err = store.Create(ctx, live)
+		err = store.create(live)
 	} else {
 		live.Object["spec"] = spec
-		err = store.Update(ctx, live)
+		err = store.replace(live)
 	}
 	if err != nil {
 		return backends.Classify("write "+ref.String(), err)
@@ -318,7 +318,7 @@ func (d *MemoryDriver) write(ctx context.Context, ref Ref, key backends.Key, spe
 }
 
 // drop deletes a backend object.
-func (d *MemoryDriver) drop(_ context.Context, ref Ref) error {
+func (d *MemoryDriver) drop(ref Ref) error {
 	if err := d.gate(WriteRequest); err != nil {
 		return fmt.Errorf("delete %s %s: %w", ref.GVK.Kind, ref.NamespacedName, err)
 	}

@@ -1,7 +1,6 @@
 package backendtest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -176,7 +175,7 @@ func (b *MemoryBackend) takeOff(member *memoryStore, live *unstructured.Unstruct
 	annotations := live.GetAnnotations()
 	delete(annotations, MemoryOwner)
 	live.SetAnnotations(annotations)
-	return member.Update(context.Background(), live)
+	return member.replace(live)
 }
 
 // deliver writes the order's manifest, unless it may not or must not.
@@ -193,13 +192,13 @@ func (b *MemoryBackend) deliver(member *memoryStore, live *unstructured.Unstruct
 	annotations[MemoryOwner] = b.owner(order)
 	wanted.SetAnnotations(annotations)
 	if live == nil {
-		return false, member.Create(context.Background(), wanted)
+		return false, member.create(wanted)
 	}
 	adopts := spec.Conflict == v1alpha1.ConflictPolicyAdopt || spec.Ownership == backends.OwnershipAdopt
 	if !b.owns(live, order) && !adopts {
 		return true, fmt.Errorf("%s %s exists and is not ours", live.GetKind(), live.GetName())
 	}
-	return false, member.Update(context.Background(), merged(live, wanted))
+	return false, member.replace(merged(live, wanted))
 }
 
 // merged is wanted with the metadata of live, to which its labels and annotations are added. None are taken away.

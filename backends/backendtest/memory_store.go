@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -37,17 +36,6 @@ func newMemoryStore(changed func(*unstructured.Unstructured)) *memoryStore {
 // watchBuffer is how many events a watcher may lag behind; one that lags more is closed.
 const watchBuffer = 1000
 
-// Get implements Store.
-func (m *memoryStore) Get(_ context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	obj, ok := m.objects[ref]
-	if !ok {
-		return nil, apierrors.NewNotFound(resourceOf(ref), ref.Name)
-	}
-	return obj.DeepCopy(), nil
-}
-
 // get returns nil for an object that is not there.
 func (m *memoryStore) get(ref Ref) *unstructured.Unstructured {
 	m.mu.Lock()
@@ -72,8 +60,8 @@ func (m *memoryStore) list(kind string) []*unstructured.Unstructured {
 	return found
 }
 
-// Create implements Store.
-func (m *memoryStore) Create(_ context.Context, obj *unstructured.Unstructured) error {
+// create adds an object.
+func (m *memoryStore) create(obj *unstructured.Unstructured) error {
 	if err := validate(obj); err != nil {
 		return err
 	}
@@ -93,8 +81,8 @@ func (m *memoryStore) Create(_ context.Context, obj *unstructured.Unstructured) 
 	return nil
 }
 
-// Update implements Store. The status stays as it is; an update that changes nothing is none.
-func (m *memoryStore) Update(_ context.Context, obj *unstructured.Unstructured) error {
+// replace updates all but the status. An update that changes nothing is none.
+func (m *memoryStore) replace(obj *unstructured.Unstructured) error {
 	if err := validate(obj); err != nil {
 		return err
 	}
@@ -181,8 +169,8 @@ func (m *memoryStore) send(event watch.EventType, obj *unstructured.Unstructured
 	})
 }
 
-// Watch implements Store.
-func (m *memoryStore) Watch(_ context.Context, ref Ref) (watch.Interface, error) {
+// watch reports the object as it is, and its changes.
+func (m *memoryStore) watch(ref Ref) watch.Interface {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	events := make(chan watch.Event, watchBuffer)
@@ -190,7 +178,7 @@ func (m *memoryStore) Watch(_ context.Context, ref Ref) (watch.Interface, error)
 		events <- watch.Event{Type: watch.Added, Object: obj.DeepCopy()}
 	}
 	m.watchers[ref] = append(m.watchers[ref], events)
-	return &memoryWatch{store: m, ref: ref, events: events}, nil
+	return &memoryWatch{store: m, ref: ref, events: events}
 }
 
 type memoryWatch struct {
