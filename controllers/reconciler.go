@@ -5,6 +5,8 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -35,6 +37,10 @@ type Reconciler struct {
 	MaxRemovalPercent int32
 	// Concurrency is how many FleetWorkloads are reconciled at once.
 	Concurrency int
+	// StartGrace is how long after the first pass a backend may be not ready yet without the status saying so.
+	StartGrace time.Duration
+
+	first atomic.Pointer[time.Time]
 }
 
 // BackendEvent says that something about a FleetWorkload changed on a backend. With the zero Name, all FleetWorkloads
@@ -71,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
-		return ctrl.Result{}, r.addFinalizer(ctx, fw)
+		return written(r.addFinalizer(ctx, fw))
 	}
 	s := newScope(fw, r.Clock.Now())
 	if !fw.DeletionTimestamp.IsZero() {

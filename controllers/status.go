@@ -24,6 +24,9 @@ import (
 // conflictRetry is how soon a pass that read an outdated object runs again.
 const conflictRetry = time.Second
 
+// startingRetry is how soon a pass runs again that found the operator still starting.
+const startingRetry = 250 * time.Millisecond
+
 // lookAgain is how soon a pass runs again when no event may tell of the mending: a right granted on the backend, a CRD
 // installed, a request that was throttled.
 const lookAgain = 15 * time.Second
@@ -34,14 +37,17 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 	if s.gone {
-		return ctrl.Result{}, r.removeFinalizer(ctx, s.fw)
+		return written(r.removeFinalizer(ctx, s.fw))
+	}
+	if backends.CodeOf(err) == backends.CodeNotReady && r.starting() {
+		return ctrl.Result{RequeueAfter: startingRetry}, nil
 	}
 	problem, next := problemOf(err, s.backend)
 	status := aggregate.Fleet(s.fw.Status, s.facts(problem))
 	status.Backend, status.Workload, status.PlacementHash = s.record.backend, s.record.workload, s.record.placementHash
 	if writeErr := r.writeStatus(ctx, s.fw, status); writeErr != nil {
 		if conflict(writeErr) {
-			return ctrl.Result{RequeueAfter: conflictRetry}, nil
+			return written(writeErr)
 		}
 		return ctrl.Result{}, errors.Join(err, writeErr)
 	}
@@ -53,6 +59,22 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 	default:
 		return ctrl.Result{}, nil
 	}
+}
+
+// written is the end of a pass whose last act was a write. An outdated object is read again rather than complained about.
+func written(err error) (reconcile.Result, error) {
+	if conflict(err) {
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// starting is true while connections are made and caches fill for the first time. What they lack then is no news about
+// a workload, and its status stays as it is (law 3).
+func (r *Reconciler) starting() bool {
+	now := r.Clock.Now()
+	r.first.CompareAndSwap(nil, &now)
+	return now.Sub(*r.first.Load()) < r.StartGrace
 }
 
 func conflict(err error) bool { return err != nil && apierrors.IsConflict(err) }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -164,9 +166,15 @@ func kubectl(ctx context.Context, args ...string) string {
 // after it, when the FleetWorkloads in it are gone.
 func newNamespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()
+	name := makeNamespace(ctx, prefix)
+	DeferCleanup(func(ctx SpecContext) { removeNamespace(ctx, name) })
+	return name
+}
+
+func makeNamespace(ctx context.Context, prefix string) string {
+	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + prefix + "-"}}
 	Expect(hub().Create(ctx, ns)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { removeNamespace(ctx, ns.Name) })
 	return ns.Name
 }
 
@@ -175,23 +183,25 @@ func removeNamespace(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Expect(hub().DeleteAllOf(ctx, &v1alpha1.FleetWorkload{}, client.InNamespace(namespace))).To(Succeed())
 	var left v1alpha1.FleetWorkloadList
-	gone := func(g Gomega) {
+	problem := ""
+	// The namespace must go even then: the failure is told at the end.
+	tolerant := NewGomega(func(message string, _ ...int) { problem = message })
+	tolerant.Eventually(func(g Gomega) {
 		left = v1alpha1.FleetWorkloadList{}
 		g.Expect(hub().List(ctx, &left, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(left.Items).To(BeEmpty(), "FleetWorkloads that are not deleted:\n%s", describeAll(left.Items))
-	}
-	failures := InterceptGomegaFailures(func() { Eventually(gone).WithTimeout(2 * deleteTimeout).Should(Succeed()) })
-	if len(failures) > 0 {
+	}).WithContext(ctx).WithTimeout(2 * deleteTimeout).WithPolling(200 * time.Millisecond).Should(Succeed())
+	if problem != "" {
 		// Leave no finalizer behind that would keep the namespace for ever.
 		for i := range left.Items {
-			_ = hub().Patch(ctx, &left.Items[i], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+			_ = hub().Patch(ctx, &left.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 		}
 	}
 	for _, c := range world.clusters {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 		Expect(client.IgnoreNotFound(c.Delete(ctx, ns))).To(Succeed())
 	}
-	Expect(failures).To(BeEmpty())
+	Expect(problem).To(BeEmpty())
 }
 
 func describeAll(items []v1alpha1.FleetWorkload) string {

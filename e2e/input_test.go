@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/e2e/proxy"
 )
 
 // brokenBackends are in the shared operator's configuration all the time: the others must not mind.
@@ -211,18 +210,17 @@ var _ = Describe("Bad input", Label("input"), func() {
 
 	It("refuses in the schema what needs no cluster to be wrong", func(ctx SpecContext) {
 		fw := workload(namespace, "web", "karmada", deployment, 1)
-		fw.Spec.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{patchOverride(v1alpha1.PatchOpRemove, "/a", `1`)}}}
+		fw.Spec.Overrides = []v1alpha1.Override{{Images: []v1alpha1.ImageOverride{{Container: "web", Tag: "1", Digest: "sha256:0"}}}}
 		err := hub().Create(ctx, fw)
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(err.Error()).To(ContainSubstring("value is required for add and replace, and not allowed for remove"))
+		Expect(err.Error()).To(ContainSubstring("tag and digest exclude each other"))
 	})
 })
 
 // A Karmada without OpenKruise's CRDs, as far as the operator can see.
 var _ = Describe("A backend that does not serve the kind", Label("input", "karmada"), func() {
 	It("is named, with the kind; and it goes on when the kind is there", func(ctx SpecContext) {
-		namespace := newNamespace(ctx, "kind")
-		o := ownOperator(ctx, "kinds", operatorOptions{namespaces: []string{namespace}})
+		o, namespace := ownOperator(ctx, "kinds", operatorOptions{})
 		o.karmada.HideGroups("apps.kruise.io")
 		o.start(ctx)
 		fw := create(ctx, workload(namespace, "clone", "karmada", cloneSet, 1))
@@ -232,7 +230,6 @@ var _ = Describe("A backend that does not serve the kind", Label("input", "karma
 		becomesReady(ctx, other)
 		o.karmada.HideGroups()
 		becomesReady(ctx, fw)
-		o.karmada.Set(proxy.Forward)
 		remove(ctx, fw)
 		remove(ctx, other)
 	})

@@ -100,16 +100,27 @@ func stopShared(ctx context.Context) {
 	}
 }
 
-// ownOperator returns an operator that is not started yet, for one container or spec. It ends with it.
-func ownOperator(ctx context.Context, name string, opts operatorOptions) *operator {
+// ownOperator returns an operator that is not started yet, and the namespace that it watches, for one container or spec.
+func ownOperator(ctx context.Context, name string, opts operatorOptions) (o *operator, namespace string) {
 	GinkgoHelper()
 	stopShared(ctx)
-	o := newOperator(name, opts)
+	namespace = makeNamespace(ctx, name)
+	opts.namespaces = []string{namespace}
+	o = newOperator(name, opts)
 	DeferCleanup(func(ctx SpecContext) {
-		o.stop(ctx)
-		o.close()
-	}, NodeTimeout(time.Minute))
-	return o
+		defer o.close()
+		defer o.stop(ctx)
+		for _, p := range []*proxy.Proxy{o.management, o.karmada, o.ocm} {
+			p.Set(proxy.Forward)
+			p.HideGroups()
+		}
+		o.journal.Disarm()
+		if r := o.current(); r == nil || r.ended() {
+			o.start(ctx)
+		}
+		removeNamespace(ctx, namespace)
+	}, NodeTimeout(4*time.Minute))
+	return o, namespace
 }
 
 func newOperator(name string, opts operatorOptions) *operator {

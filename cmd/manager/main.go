@@ -39,6 +39,9 @@ import (
 // userAgent names the operator to API servers.
 const userAgent = "fleetworkload-manager"
 
+// startGrace is enough to connect to backends and to fill caches for the first time.
+const startGrace = 20 * time.Second
+
 type options struct {
 	configFile     string
 	kubeconfig     string
@@ -199,6 +202,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Clock:             clock.RealClock{},
 		MaxRemovalPercent: cfg.Guards.RemovalPercent(),
 		Concurrency:       opts.concurrency,
+		StartGrace:        startGrace,
 	}
 	if err := reconciler.SetupWithManager(mgr, events); err != nil {
 		return fmt.Errorf("set up reconciler: %w", err)

@@ -57,6 +57,9 @@ type state struct {
 	err    error
 }
 
+// errConnecting is a backend's state until the first attempt to connect has ended.
+var errConnecting = errors.New("not connected yet")
+
 // NewPool returns a Pool that connects once it is started.
 func NewPool(opts Options) *Pool {
 	if opts.Interval == 0 {
@@ -64,7 +67,7 @@ func NewPool(opts Options) *Pool {
 	}
 	p := &Pool{opts: opts, state: map[string]state{}}
 	for _, b := range opts.Backends {
-		p.state[b.Name] = state{err: errors.New("not connected yet")}
+		p.state[b.Name] = state{err: errConnecting}
 	}
 	return p
 }
@@ -77,6 +80,10 @@ func (p *Pool) Driver(name string) (backends.Driver, error) {
 	switch {
 	case !ok:
 		return nil, backends.ErrNotConfigured
+	case errors.Is(s.err, errConnecting):
+		return nil, &backends.Error{
+			Code: backends.CodeNotReady, Message: "the operator has not connected to the backend yet", Remedy: "wait",
+		}
 	case s.err != nil:
 		return nil, &backends.Error{
 			Code: backends.CodeUnavailable, Message: "the backend cannot be used", Err: s.err,

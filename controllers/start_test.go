@@ -1,0 +1,43 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// slow is a registry that is not connected yet.
+type slow struct{ registry }
+
+func (slow) Driver(string) (backends.Driver, error) {
+	return nil, &backends.Error{Code: backends.CodeNotReady, Message: "not connected yet", Remedy: "wait"}
+}
+
+func TestAStatusOutlivesTheStartOfTheOperator(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	// A new process that is not connected yet.
+	clock := clocktesting.NewFakePassiveClock(w.Clock.Now().Add(time.Hour))
+	w.Reconciler = &Reconciler{
+		Client: w.client, Backends: slow{w.backends}, Recorder: w.Recorder, Clock: clock, MaxRemovalPercent: 50,
+		StartGrace: 20 * time.Second,
+	}
+	before := w.writes
+	for range 2 {
+		if result, err := w.reconcile(); err != nil || result.RequeueAfter != startingRetry || w.writes != before {
+			t.Errorf("got %+v, %v, %d writes", result, err, w.writes-before)
+		}
+		clock.SetTime(clock.Now().Add(19 * time.Second))
+	}
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != lookAgain {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonBackendNotReady, "not connected yet")
+}

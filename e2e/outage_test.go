@@ -1,0 +1,212 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/proxy"
+)
+
+// Law 4: unknown is not zero, stale is not healthy.
+var _ = Describe("A member that is lost", Label("laws", "law4", "karmada", "ocm"), func() {
+	It("turns its rows stale, and only its own", func(ctx SpecContext) {
+		sharedOperator(ctx)
+		m := world.members
+		lost := m[2]
+		namespace := newNamespace(ctx, "lost")
+		var workloads []*v1alpha1.FleetWorkload
+		for _, backend := range backends {
+			for _, k := range kinds {
+				workloads = append(workloads, create(ctx, workload(namespace, backend+"-"+k.label, backend, k, 2)))
+			}
+		}
+		becomesReady(ctx, workloads...)
+		resume := func(ctx SpecContext) { Expect(world.fleet.ResumeMember(ctx, lost)).To(Succeed()) }
+		DeferCleanup(resume, NodeTimeout(2*time.Minute))
+		Expect(world.fleet.PauseMember(ctx, lost)).To(Succeed())
+		for _, fw := range workloads {
+			eventually(ctx, fw, 2*time.Minute, func(g Gomega) {
+				gone := row(fw, lost)
+				g.Expect(gone.Stale).To(Equal(metav1.ConditionTrue))
+				g.Expect(gone.Health).NotTo(Equal(v1alpha1.HealthHealthy))
+				g.Expect(gone.Message).To(ContainSubstring("last known"))
+				g.Expect(gone.Ready).To(HaveValue(BeEquivalentTo(2)), "the last known number")
+				g.Expect(condition(fw, v1alpha1.ConditionReady).Status).NotTo(Equal(metav1.ConditionTrue))
+				g.Expect(condition(fw, v1alpha1.ConditionReady).Reason).To(Equal(v1alpha1.ReasonStale))
+				g.Expect(condition(fw, v1alpha1.ConditionReady).Message).To(ContainSubstring(lost))
+				for _, name := range m[:2] {
+					g.Expect(row(fw, name).Stale).To(Equal(metav1.ConditionFalse))
+					g.Expect(row(fw, name).Health).To(Equal(v1alpha1.HealthHealthy))
+					g.Expect(row(fw, name).Ready).To(HaveValue(BeEquivalentTo(2)))
+				}
+			})
+		}
+		resume(ctx)
+		becomesReady(ctx, workloads...)
+		for _, fw := range workloads {
+			Expect(fw.Status.Clusters).To(HaveLen(3))
+		}
+	}, SpecTimeout(8*time.Minute))
+})
+
+// keeps wants a FleetWorkload to show what was last known, as such, and its pods to run on.
+func keeps(ctx context.Context, fw *v1alpha1.FleetWorkload, pods map[string]string) {
+	GinkgoHelper()
+	eventually(ctx, fw, 60*time.Second, func(g Gomega) {
+		g.Expect(fw.Status.Clusters).To(HaveLen(len(world.members)))
+		for _, r := range fw.Status.Clusters {
+			g.Expect(r.Stale).To(Equal(metav1.ConditionTrue))
+			g.Expect(r.Ready).To(HaveValue(BeEquivalentTo(2)))
+		}
+	})
+	Expect(podUIDs(ctx, fw)).To(Equal(pods))
+}
+
+// Law 8: a lost backend costs nothing.
+var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm"), Ordered, func() {
+	var (
+		o         *operator
+		namespace string
+		fw        = map[string]*v1alpha1.FleetWorkload{}
+		pods      = map[string]map[string]string{}
+	)
+	proxyOf := func(backend string) *proxy.Proxy {
+		if backend == "karmada" {
+			return o.karmada
+		}
+		return o.ocm
+	}
+	other := map[string]string{"karmada": "ocm", "ocm": "karmada"}
+
+	// goesOn wants the other backend's workload to be changed and back while this one is lost.
+	goesOn := func(ctx context.Context, lost string) {
+		GinkgoHelper()
+		alive := fw[other[lost]]
+		edit(ctx, alive, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(3)) })
+		becomesReady(ctx, alive)
+		edit(ctx, alive, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(2)) })
+		becomesReady(ctx, alive)
+		pods[other[lost]] = podUIDs(ctx, alive)
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		o, namespace = ownOperator(ctx, "outage", operatorOptions{})
+		for _, backend := range backends {
+			fw[backend] = workload(namespace, "on-"+backend, backend, deployment, 2)
+		}
+	})
+
+	It("does not keep the operator from starting and serving the other", func(ctx SpecContext) {
+		o.karmada.Set(proxy.Refuse)
+		o.start(ctx)
+		create(ctx, fw["karmada"])
+		create(ctx, fw["ocm"])
+		becomesReady(ctx, fw["ocm"])
+		unavailable(ctx, fw["karmada"], `backend "karmada"`, "nothing is changed meanwhile")
+		o.karmada.Set(proxy.Forward)
+		becomesReady(ctx, fw["karmada"])
+		for _, backend := range backends {
+			pods[backend] = podUIDs(ctx, fw[backend])
+			Expect(pods[backend]).To(HaveLen(2 * len(world.members)))
+		}
+	})
+
+	for _, backend := range backends {
+		for _, outage := range []struct {
+			text  string
+			mode  proxy.Mode
+			parts []string
+		}{
+			{"refuses connections", proxy.Refuse, nil},
+			{"does not answer", proxy.Blackhole, nil},
+			{"throttles", proxy.TooManyRequests, nil},
+			{"refuses the operator's token", proxy.Unauthorized, []string{"nauthorized"}},
+		} {
+			It("keeps everything when "+backend+" "+outage.text, func(ctx SpecContext) {
+				proxyOf(backend).Set(outage.mode)
+				DeferCleanup(func() { proxyOf(backend).Set(proxy.Forward) })
+				unavailable(ctx, fw[backend], append(outage.parts, `backend "`+backend+`"`)...)
+				keeps(ctx, fw[backend], pods[backend])
+				goesOn(ctx, backend)
+				proxyOf(backend).Set(proxy.Forward)
+				becomesReady(ctx, fw[backend])
+				Expect(podUIDs(ctx, fw[backend])).To(Equal(pods[backend]))
+			})
+		}
+
+		It("takes an edit and a deletion that came meanwhile, on "+backend, func(ctx SpecContext) {
+			proxyOf(backend).Set(proxy.Refuse)
+			DeferCleanup(func() { proxyOf(backend).Set(proxy.Forward) })
+			edit(ctx, fw[backend], func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(1)) })
+			doomed := create(ctx, workload(namespace, "doomed-"+backend, backend, deployment, 1))
+			unavailable(ctx, fw[backend])
+			unavailable(ctx, doomed)
+			Expect(hub().Delete(ctx, doomed)).To(Succeed())
+			proxyOf(backend).Set(proxy.Forward)
+			becomesReady(ctx, fw[backend])
+			w := want{1, imageOld, "info"}
+			m := world.members
+			runs(ctx, fw[backend], deployment, map[string]want{m[0]: w, m[1]: w, m[2]: w})
+			Eventually(func() error {
+				return client.IgnoreNotFound(hub().Get(ctx, client.ObjectKeyFromObject(doomed), &v1alpha1.FleetWorkload{}))
+			}).Should(Succeed())
+			edit(ctx, fw[backend], func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(2)) })
+			becomesReady(ctx, fw[backend])
+			pods[backend] = podUIDs(ctx, fw[backend])
+		})
+	}
+
+	It("was never mended by a restart", func() {
+		Expect(o.current().ended()).To(BeFalse())
+	})
+})
+
+// The connection comes from a Secret, which changes.
+var _ = Describe("A kubeconfig in a Secret", Label("laws", "law8", "karmada"), func() {
+	It("is read again when it changes, to garbage and back", func(ctx SpecContext) {
+		key := client.ObjectKey{Namespace: operatorNamespace, Name: fmt.Sprintf("e2e-kubeconfig-%d", GinkgoRandomSeed())}
+		o, namespace := ownOperator(ctx, "secret", operatorOptions{karmadaSecret: key.Name})
+		good, err := clientcmd.Write(o.karmada.Kubeconfig(world.tokens["karmada"]))
+		Expect(err).NotTo(HaveOccurred())
+		o.start(ctx)
+		fw := create(ctx, workload(namespace, "web", "karmada", deployment, 2))
+		unavailable(ctx, fw, `backend "karmada"`, "read kubeconfig from Secret "+key.String(), "not found")
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+			Data:       map[string][]byte{"kubeconfig": good},
+		}
+		Expect(hub().Create(ctx, secret)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hub().Delete(ctx, secret))).To(Succeed()) })
+		becomesReady(ctx, fw)
+		pods := podUIDs(ctx, fw)
+		Expect(pods).To(HaveLen(2 * len(world.members)))
+
+		set := func(data map[string][]byte) {
+			GinkgoHelper()
+			before := secret.DeepCopy()
+			secret.Data = data
+			Expect(hub().Patch(ctx, secret, client.MergeFrom(before))).To(Succeed())
+		}
+		set(map[string][]byte{"kubeconfig": []byte("token: s3cr3t\nclusters: [}")})
+		unavailable(ctx, fw, "Secret "+key.String()+", key kubeconfig, does not hold a valid kubeconfig")
+		Expect(condition(fw, v1alpha1.ConditionReady).Message).NotTo(ContainSubstring("s3cr3t"))
+		keeps(ctx, fw, pods)
+		set(map[string][]byte{"other": good})
+		unavailable(ctx, fw, "Secret "+key.String()+` has no key "kubeconfig"`)
+		set(map[string][]byte{"kubeconfig": good})
+		becomesReady(ctx, fw)
+		Expect(podUIDs(ctx, fw)).To(Equal(pods))
+		remove(ctx, fw)
+	})
+})

@@ -1,0 +1,285 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// atOnce is how many operators are killed side by side, each with a namespace of its own.
+const atOnce = 4
+
+// act is what is interrupted: it begins with a write of a person.
+type act struct {
+	label string
+	kind  kind
+	// before is brought about by an operator that is left alone.
+	before func(ctx context.Context, r *attempt)
+	begin  func(ctx context.Context, r *attempt)
+	// ended tells whether there is nothing left to come.
+	ended func(g Gomega, ctx context.Context, r *attempt)
+}
+
+// attempt is one run of an act, in a namespace of its own.
+type attempt struct {
+	backend  string
+	kind     kind
+	operator *operator
+	fw       *v1alpha1.FleetWorkload
+	pods     map[string]string
+}
+
+var acts = []act{
+	{
+		label: "create", kind: deployment,
+		before: func(context.Context, *attempt) {},
+		begin:  func(ctx context.Context, r *attempt) { create(ctx, r.fw) },
+		ended:  endsReady,
+	},
+	{
+		label: "update", kind: cloneSet,
+		before: isRunning,
+		begin: func(ctx context.Context, r *attempt) {
+			m := world.members
+			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) {
+				setImage(fw, imageNew)
+				fw.Spec.Replicas = ptr(int32(6))
+				fw.Spec.Overrides = []v1alpha1.Override{envOverride("trace", m[1]), envOverride("warn", m[0])}
+			})
+		},
+		ended: endsReady,
+	},
+	{
+		label: "delete", kind: deployment,
+		before: isRunning,
+		begin:  func(ctx context.Context, r *attempt) { Expect(hub().Delete(ctx, r.fw)).To(Succeed()) },
+		ended:  endsGone,
+	},
+	{
+		label: "orphan", kind: cloneSet,
+		before: func(ctx context.Context, r *attempt) {
+			r.fw.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan
+			isRunning(ctx, r)
+			r.pods = podUIDs(ctx, r.fw)
+		},
+		begin: func(ctx context.Context, r *attempt) { Expect(hub().Delete(ctx, r.fw)).To(Succeed()) },
+		ended: func(g Gomega, ctx context.Context, r *attempt) {
+			endsGone(g, ctx, r)
+			g.Expect(podUIDs(ctx, r.fw)).To(Equal(r.pods))
+		},
+	},
+}
+
+func isRunning(ctx context.Context, r *attempt) {
+	GinkgoHelper()
+	create(ctx, r.fw)
+	becomesReady(ctx, r.fw)
+	converged(ctx, r.operator)
+}
+
+func endsReady(g Gomega, ctx context.Context, r *attempt) {
+	g.Expect(hub().Get(ctx, client.ObjectKeyFromObject(r.fw), r.fw)).To(Succeed())
+	g.Expect(isReady(r.fw)).To(BeTrue(), func() string { return describe(r.fw) })
+}
+
+func endsGone(g Gomega, ctx context.Context, r *attempt) {
+	left := &v1alpha1.FleetWorkload{}
+	err := hub().Get(ctx, client.ObjectKeyFromObject(r.fw), left)
+	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	g.Expect(err).To(HaveOccurred(), func() string { return describe(left) })
+}
+
+// Law 6: the operator may be killed between any two writes.
+var _ = Describe("An operator that is killed after a write", Label("laws", "law6"), func() {
+	for _, backend := range backends {
+		for _, a := range acts {
+			It(fmt.Sprintf("ends in the same state: %s of a %s on %s", a.label, a.kind.gvk.Kind, backend), Label(backend, a.kind.label, a.label),
+				func(ctx SpecContext) {
+					stopShared(ctx)
+					reference, writes := a.run(ctx, backend, 0, nil)
+					Expect(writes).To(BeNumerically(">", 1), "there is nothing to interrupt")
+					AddReportEntry("writes when left alone", ReportEntryVisibilityFailureOrVerbose, writes)
+					var group sync.WaitGroup
+					turns := make(chan int)
+					for range atOnce {
+						group.Go(func() {
+							for k := range turns {
+								a.attempt(ctx, backend, k, reference)
+							}
+						})
+					}
+					for k := 1; k <= writes; k++ {
+						turns <- k
+					}
+					close(turns)
+					group.Wait()
+				}, SpecTimeout(10*time.Minute))
+		}
+	}
+})
+
+// attempt runs the act with a kill after the k-th write, in a goroutine.
+func (a act) attempt(ctx context.Context, backend string, k int, reference *endState) {
+	defer GinkgoRecover()
+	a.run(ctx, backend, k, reference)
+}
+
+// run carries the act out, with a kill after the k-th write unless k is zero, and returns how it ended. It compares that
+// with the reference, if there is one.
+func (a act) run(ctx context.Context, backend string, k int, reference *endState) (end *endState, writes int) {
+	namespace := makeNamespace(ctx, "kill")
+	defer removeNamespace(ctx, namespace)
+	o := newOperator(fmt.Sprintf("%s-%s-%d", backend, a.label, k), operatorOptions{namespaces: []string{namespace}})
+	defer o.close()
+	defer o.stop(ctx)
+	m := world.members
+	fw := workload(namespace, "web", backend, a.kind, 3)
+	fw.Spec.Placement.Clusters = on(m[0], m[1])
+	fw.Spec.Placement.Division = divided(weight(2, m[0]), weight(1, m[1]))
+	fw.Spec.Overrides = []v1alpha1.Override{envOverride("debug", m[1])}
+	r := &attempt{backend: backend, kind: a.kind, operator: o, fw: fw}
+	defer func() {
+		if problem := recover(); problem != nil {
+			AddReportEntry(fmt.Sprintf("%s on %s, killed after write %d", a.label, backend, k), ReportEntryVisibilityFailureOrVerbose,
+				o.writes()+"\n"+o.logTail(15))
+			panic(problem)
+		}
+	}()
+	o.start(ctx)
+	o.connected(ctx, backend)
+	a.before(ctx, r)
+	o.journal.Reset()
+	if k > 0 {
+		o.journal.KillAfter(k, o.kill)
+	}
+	a.begin(ctx, r)
+	if k > 0 {
+		a.restartWhenKilled(ctx, r, k)
+	}
+	Eventually(func(g Gomega) { a.ended(g, ctx, r) }).WithContext(ctx).Should(Succeed())
+	converged(ctx, o)
+	end = endOf(ctx, r)
+	if reference != nil {
+		Expect(end).To(Equal(reference), "%s on %s, killed after write %d", a.label, backend, k)
+	}
+	return end, len(o.journal.Entries())
+}
+
+// restartWhenKilled starts the operator again as soon as it is killed. An act that happens to take fewer writes this
+// time, since reports came in larger pieces, ends without.
+func (a act) restartWhenKilled(ctx context.Context, r *attempt, k int) {
+	GinkgoHelper()
+	var calm time.Time
+	Eventually(func(g Gomega) {
+		if r.operator.journal.Killed() {
+			return
+		}
+		if calm.IsZero() {
+			a.ended(g, ctx, r)
+			calm = time.Now()
+		}
+		g.Expect(time.Since(calm)).To(BeNumerically(">", 2*time.Second))
+	}).WithContext(ctx).WithPolling(50 * time.Millisecond).Should(Succeed())
+	if r.operator.journal.Disarm() {
+		r.operator.start(ctx)
+		return
+	}
+	GinkgoWriter.Printf("%s on %s ended before write %d\n", a.label, r.backend, k)
+}
+
+// endState is everything that must not depend on when the operator was killed.
+type endState struct {
+	// Status of the FleetWorkload, empty when it is gone.
+	Status string
+	// Backend has the backend's objects.
+	Backend []string
+	// Members has the members' objects, with the number of their generations.
+	Members map[string]string
+	// Pods is how many each member runs.
+	Pods map[string]int
+}
+
+func endOf(ctx context.Context, r *attempt) *endState {
+	GinkgoHelper()
+	end := &endState{Members: map[string]string{}, Pods: map[string]int{}}
+	plain := normalizer(r.fw)
+	fw := &v1alpha1.FleetWorkload{}
+	err := hub().Get(ctx, client.ObjectKeyFromObject(r.fw), fw)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	if err == nil {
+		for i := range fw.Status.Conditions {
+			fw.Status.Conditions[i].LastTransitionTime.Reset()
+		}
+		for i := range fw.Status.Clusters {
+			fw.Status.Clusters[i].LastTransitionTime = nil
+		}
+		end.Status = plain(fw.Status)
+	}
+	objects, err := backendObjects(ctx, r.fw, r.kind)
+	Expect(err).NotTo(HaveOccurred())
+	for i := range objects {
+		end.Backend = append(end.Backend, plain(essence(&objects[i])))
+	}
+	slices.Sort(end.Backend)
+	for _, name := range world.members {
+		obj, err := object(ctx, member(name), r.kind, client.ObjectKeyFromObject(r.fw))
+		Expect(err).NotTo(HaveOccurred())
+		if obj != nil {
+			end.Members[name] = fmt.Sprintf("generation %d %s", obj.GetGeneration(), plain(essence(obj)))
+		}
+		pods, err := podsOf(ctx, r.fw, name)
+		Expect(err).NotTo(HaveOccurred())
+		end.Pods[name] = len(pods)
+	}
+	return end
+}
+
+// essence is an object without what the API server makes up.
+func essence(obj *unstructured.Unstructured) map[string]any {
+	out := map[string]any{
+		"kind": obj.GetKind(), "namespace": obj.GetNamespace(), "labels": obj.GetLabels(), "annotations": obj.GetAnnotations(),
+		"finalizers": obj.GetFinalizers(), "owners": len(obj.GetOwnerReferences()), "deleting": obj.GetDeletionTimestamp() != nil,
+	}
+	spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
+	unstructured.RemoveNestedField(spec, "resource", "resourceVersion")
+	if clusters, found, _ := unstructured.NestedSlice(spec, "clusters"); found {
+		slices.SortFunc(clusters, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		_ = unstructured.SetNestedSlice(spec, clusters, "clusters")
+	}
+	out["spec"] = spec
+	if obj.GetKind() == decisionGVK.Kind {
+		out["status"] = obj.Object["status"]
+	}
+	return out
+}
+
+var (
+	uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// hashes of the operator and of the backends: of names, namespaces and UIDs.
+	hashes = regexp.MustCompile(`\b([0-9a-f]{10}|[0-9a-f]{12}|web-[bcdfghjklmnpqrstvwxz2456789]{5,10})\b`)
+)
+
+// normalizer writes things as JSON, without what differs from one namespace to another.
+func normalizer(fw *v1alpha1.FleetWorkload) func(any) string {
+	return func(v any) string {
+		raw, err := json.MarshalIndent(v, "", " ")
+		Expect(err).NotTo(HaveOccurred())
+		text := strings.NewReplacer(string(fw.UID), "UID", fw.Namespace, "NAMESPACE").Replace(string(raw))
+		return hashes.ReplaceAllString(uuids.ReplaceAllString(text, "UUID"), "HASH")
+	}
+}
