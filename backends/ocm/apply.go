@@ -579,6 +579,9 @@ func (d *Driver) Delete(
 			return backends.Progress{}, err
 		}
 	}
+	if err := d.pruneBindings(ctx, query.Key); err != nil {
+		return backends.Progress{}, err
+	}
 	// The cache may be behind what was written a moment ago, and after Done nobody looks again.
 	for _, gvk := range []schema.GroupVersionKind{manifestWorkGVK, placementGVK} {
 		left, err := d.leftOnHub(ctx, gvk, query.Key)
@@ -596,9 +599,6 @@ func (d *Driver) Delete(
 // was cut off goes on here.
 func (d *Driver) deletePlacements(ctx context.Context, query backends.Query, placements []*unstructured.Unstructured) error {
 	if err := d.sweepPrerequisites(ctx, query.Workload); err != nil {
-		return err
-	}
-	if err := d.pruneBindings(ctx, query.Key); err != nil {
 		return err
 	}
 	for _, placement := range placements {

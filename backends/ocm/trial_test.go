@@ -410,7 +410,15 @@ func TestLostCluster(t *testing.T) {
 	})
 	resumed := make(chan error, 1)
 	go func() { resumed <- tr.fleet.lab.ResumeMember(context.WithoutCancel(t.Context()), "member2") }()
-	tr.converge()
+	tr.until("member2 to report again", func() string {
+		missing := tr.pass()
+		o, err := tr.driver.Observe(t.Context(), tr.desired.Query)
+		fleet, _ := tr.driver.Clusters(t.Context())
+		if c, _ := fleet.Get("member2"); err != nil || len(o.Clusters) != 2 || !o.Clusters[1].Current || c.Ready != metav1.ConditionTrue {
+			return missing + " not Current"
+		}
+		return ""
+	})
 	live := tr.member("member2")
 	if live == nil || live.GetUID() != was.GetUID() || live.GetGeneration() != was.GetGeneration() {
 		t.Errorf("member2: was %s/%d, is %v", was.GetUID(), was.GetGeneration(), live)
