@@ -33,11 +33,11 @@ func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, show 
 		last = fw.ResourceVersion
 		return show(fw)
 	}
-	for {
+	for ctx.Err() == nil {
 		err := followOnce(ctx, c, key, once)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			continue
 		case errors.Is(err, errDeleted) && !connected:
 			return notFound(key)
 		case errors.Is(err, errDeleted):
@@ -52,10 +52,10 @@ func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, show 
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(reconnectPause):
 		}
 	}
+	return nil
 }
 
 // transient tells whether a later attempt may succeed.
