@@ -94,8 +94,9 @@ func refuseOwnership(targets []backends.Target) error {
 	for _, target := range targets {
 		if target.Ownership != "" && target.Ownership != backends.OwnershipOwn {
 			return &backends.Error{
-				Code: backends.CodeUnsupported, Value: string(target.Ownership),
-				Message: "the Open Cluster Management driver cannot hand workloads over yet, wanted on cluster " + target.Cluster,
+				Code: backends.CodeUnsupported,
+				Message: fmt.Sprintf("the Open Cluster Management driver cannot hand workloads over yet (%s on cluster %s)",
+					target.Ownership, target.Cluster),
 				Remedy:  "leave spec.backend as it is",
 			}
 		}

@@ -87,10 +87,10 @@ var (
 		write:    writeWork,
 		strategy: workv1.UpdateStrategyTypeServerSideApply, deletion: workv1.DeletePropagationPolicyTypeOrphan,
 	}
-	// claim and disown change nothing of the object but the agent's ownerReference. That is why they are CreateOnly:
+	// claiming and disown change nothing of the object but the agent's ownerReference. That is why they are CreateOnly:
 	// server-side apply would fail before the ownerReference where the manifest is refused, and would write a manifest
 	// that is on its way out.
-	claim = move{
+	claiming = move{
 		write:    writeWork,
 		strategy: workv1.UpdateStrategyTypeCreateOnly, deletion: workv1.DeletePropagationPolicyTypeForeground,
 	}
@@ -173,7 +173,7 @@ func nextRemoving(s state, in intent) move {
 			// It carries our ownerReference and not our label: somebody has made it theirs.
 			return removing(disown).wait(waitForAgent(in, "the agent to give the object up"))
 		case s.object == presenceOurs:
-			return removing(claim).evidently().wait(waitForAgent(in, "the agent to confirm that it owns the object"))
+			return removing(claiming).evidently().wait(waitForAgent(in, "the agent to confirm that it owns the object"))
 		default:
 			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
 		}
@@ -184,14 +184,14 @@ func nextRemoving(s state, in intent) move {
 		case s.applied == metav1.ConditionFalse && (s.object == presenceMissing || s.notServed):
 			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
 		case s.applied == metav1.ConditionFalse:
-			return removing(claim).wait(waitForAgent(in, s.appliedMessage))
+			return removing(claiming).wait(waitForAgent(in, s.appliedMessage))
 		default:
-			return removing(claim).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
+			return removing(claiming).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
 		}
 	case s.strategy == workv1.UpdateStrategyTypeCreateOnly && s.object == presenceForeign && s.applied == metav1.ConditionTrue:
 		return move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
 	case s.object == presenceOurs, s.object == presenceForeign && s.applied == metav1.ConditionTrue:
-		return removing(claim).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
+		return removing(claiming).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
 	default:
 		// Claiming creates an object that is missing, so the cluster is asked first.
 		return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))

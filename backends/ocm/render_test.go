@@ -1,0 +1,359 @@
+package ocm
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func wantedDelivery() backends.Desired {
+	d := backends.Desired{ConflictPolicy: v1alpha1.ConflictPolicyFail, Division: v1alpha1.DivisionTypeDivided, Revision: "r1"}
+	d.Key = backends.Key{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "0000-1111"}
+	d.Workload = cloneSets
+	d.Workload.GVK = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
+	n := int32(2)
+	d.Placement = v1alpha1.Placement{
+		Clusters: &v1alpha1.ClusterSelector{
+			Names: []string{"m1", `m"2`}, Exclude: []string{"m3"},
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+			Attributes: []v1alpha1.AttributeRequirement{
+				{Key: v1alpha1.AttributeRegion, Operator: v1alpha1.AttributeOperatorNotIn, Values: []string{"eu"}},
+			},
+		},
+		NumberOfClusters: &n,
+		Tolerations:      []v1alpha1.ClusterToleration{{Key: "gpu", Value: "yes"}, {Operator: "Exists"}},
+	}
+	d.Targets = []backends.Target{target("m1", 2, false), target("m2", 1, false)}
+	return d
+}
+
+func target(cluster string, replicas int32, hold bool) backends.Target {
+	manifest := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+		"metadata": map[string]any{
+			"name": "web", "namespace": "shop", "creationTimestamp": nil, "uid": "x", "ownerReferences": []any{},
+			"labels":      map[string]any{v1alpha1.LabelUID: "0000-1111"},
+			"annotations": map[string]any{v1alpha1.AnnotationRevision: "r1"},
+		},
+		"spec":   map[string]any{"replicas": int64(replicas)},
+		"status": map[string]any{"replicas": int64(7)},
+	}}
+	return backends.Target{Cluster: cluster, Replicas: &replicas, Manifest: manifest, Hold: hold}
+}
+
+func TestRenderGolden(t *testing.T) {
+	objects, err := Render(wantedDelivery(), Options{ClusterSets: []string{"global"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, obj := range objects {
+		data, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n")
+		out.Write(data)
+		if len(obj.GetName()) > 63 {
+			t.Errorf("%s is too long", obj.GetName())
+		}
+		strictly(t, obj)
+	}
+	golden := filepath.Join("testdata", "render.yaml")
+	if *update {
+		if err := os.WriteFile(golden, []byte(out.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Errorf("run with -update if it is meant (-want +got):\n%s", diff)
+	}
+}
+
+// strictly checks that the object has only fields that OCM 1.2 has.
+func strictly(t *testing.T, obj *unstructured.Unstructured) {
+	t.Helper()
+	spec, _, _ := unstructured.NestedMap(obj.Object, "spec")
+	var err error
+	switch obj.GetKind() {
+	case "Placement":
+		err = decodeStrictly("spec", spec, &clusterv1beta1.PlacementSpec{})
+	case "ManifestWork":
+		err = decodeStrictly("spec", spec, &workv1.ManifestWorkSpec{})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEffectiveTargets(t *testing.T) {
+	clusters := func(d backends.Desired) string {
+		var names []string
+		for _, target := range effectiveTargets(d) {
+			names = append(names, target.Cluster)
+		}
+		return strings.Join(names, " ")
+	}
+	d := wantedDelivery()
+	for name, c := range map[string]struct {
+		targets    []backends.Target
+		duplicated bool
+		want       string
+	}{
+		"none gets nothing":     {[]backends.Target{target("m1", 1, false), target("m2", 2, false)}, false, "m1 m2"},
+		"one gets nothing":      {[]backends.Target{target("m1", 0, false), target("m2", 2, false)}, false, "m2"},
+		"it is held":            {[]backends.Target{target("m1", 0, true), target("m2", 2, false)}, false, "m1 m2"},
+		"all zero":              {[]backends.Target{target("m1", 0, false), target("m2", 0, false)}, false, "m1 m2"},
+		"duplicated":            {[]backends.Target{target("m1", 0, false), target("m2", 2, false)}, true, "m1 m2"},
+		"kind without replicas": {[]backends.Target{{Cluster: "m1"}, {Cluster: "m2"}}, false, "m1 m2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.Targets, d.Division = c.targets, v1alpha1.DivisionTypeDivided
+			if c.duplicated {
+				d.Division = v1alpha1.DivisionTypeDuplicated
+			}
+			if got := clusters(d); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlacementName(t *testing.T) {
+	d := wantedDelivery()
+	name := func(change func(*backends.Desired)) string {
+		copied := d
+		copied.Placement = *d.Placement.DeepCopy()
+		if change != nil {
+			change(&copied)
+		}
+		placement, err := renderPlacement(copied.Query, Options{}.withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return placement.GetName()
+	}
+	first := name(nil)
+	if name(nil) != first {
+		t.Error("the name changes by itself")
+	}
+	for what, change := range map[string]func(*backends.Desired){
+		"spec":        func(d *backends.Desired) { d.Placement.Clusters.Names = []string{"m1"} },
+		"UID":         func(d *backends.Desired) { d.Key.UID = "other" },
+		"toleration":  func(d *backends.Desired) { d.Placement.Tolerations = nil },
+		"name beyond": func(d *backends.Desired) { d.Key.Name = strings.Repeat("a.", 31) + "b" },
+	} {
+		if other := name(change); other == first || len(other) > 63 || strings.Contains(other, ".-") {
+			t.Errorf("another %s gives %s", what, other)
+		}
+	}
+	if name(func(d *backends.Desired) { d.Placement.Division = &v1alpha1.Division{} }) != first {
+		t.Error("what does not choose clusters changes the name")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	option := func(placement, work string) func(*backends.Desired) {
+		return func(d *backends.Desired) {
+			d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{}}
+			if placement != "" {
+				d.Options.OCM.Placement = &runtime.RawExtension{Raw: []byte(placement)}
+			}
+			if work != "" {
+				d.Options.OCM.ManifestWork = &runtime.RawExtension{Raw: []byte(work)}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*backends.Desired)
+		code   backends.Code
+		says   string
+	}{
+		"groups":    {func(d *backends.Desired) { d.Placement.Groups = []v1alpha1.ClusterGroup{{}} }, backends.CodeUnsupported, "spec.placement.groups"},
+		"spread":    {func(d *backends.Desired) { d.Placement.Spread = []v1alpha1.SpreadConstraint{{}} }, backends.CodeUnsupported, "numberOfClusters"},
+		"failover":  {func(d *backends.Desired) { d.Placement.Failover = &v1alpha1.Failover{} }, backends.CodeUnsupported, "spec.placement.failover"},
+		"ownership": {func(d *backends.Desired) { d.Targets[0].Ownership = backends.OwnershipAdopt }, backends.CodeUnsupported, "Adopt"},
+		"selector": {func(d *backends.Desired) {
+			d.Placement.Clusters.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"no good": ""}}
+		}, backends.CodeRejected, "spec.placement.clusters.selector"},
+		"toleration": {func(d *backends.Desired) {
+			d.Placement.Tolerations = []v1alpha1.ClusterToleration{{Operator: "Equal"}}
+		}, backends.CodeRejected, "tolerations[0]"},
+		"no name":             {func(d *backends.Desired) { d.Targets[0].Manifest.SetName("") }, backends.CodeInvalidTemplate, "m1"},
+		"predicates":          {option(`{"predicates": []}`, ""), backends.CodeInvalidOptions, "placement.predicates"},
+		"spread policy":       {option(`{"spreadPolicy": {}}`, ""), backends.CodeInvalidOptions, "spreadPolicy"},
+		"unknown field":       {option(`{"sortBy": "Score"}`, ""), backends.CodeInvalidOptions, "sortBy"},
+		"wrong type":          {option(`{"numberOfClusters": "two"}`, ""), backends.CodeInvalidOptions, "placement"},
+		"no object":           {option(`[]`, ""), backends.CodeInvalidOptions, "placement"},
+		"manifests":           {option("", `{"workload": {}}`), backends.CodeInvalidOptions, "workload"},
+		"delete option":       {option("", `{"deleteOption": {"propagationPolicy": "Foreground"}}`), backends.CodeInvalidOptions, "deletionPolicy"},
+		"strategy":            {option("", `{"manifestConfigs": [{"updateStrategy": {"type": "Update"}}]}`), backends.CodeInvalidOptions, "ServerSideApply"},
+		"no strategy":         {option("", `{"manifestConfigs": [{"updateStrategy": null}]}`), backends.CodeInvalidOptions, "ServerSideApply"},
+		"freezing condition":  {option("", `{"manifestConfigs": [{"conditionRules": [{"condition": "Complete", "type": "CEL"}]}]}`), backends.CodeInvalidOptions, "freeze"},
+		"another object":      {option("", `{"manifestConfigs": [{"resourceIdentifier": {"resource": "pods"}}]}`), backends.CodeInvalidOptions, "resourceIdentifier"},
+		"taken feedback name": {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "readyReplicas", "path": ".x"}]}]}]}`), backends.CodeInvalidOptions, "readyReplicas"},
+		"well-known feedback": {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "WellKnownStatus"}]}]}`), backends.CodeInvalidOptions, "JSONPaths"},
+		"work's unknown":      {option("", `{"manifestConfigs": [{"jsonPointers": []}]}`), backends.CodeInvalidOptions, "jsonPointers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := wantedDelivery()
+			c.change(&d)
+			_, err := Render(d, Options{})
+			if backends.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	d := wantedDelivery()
+	d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{
+		Placement: &runtime.RawExtension{Raw: []byte(`{"numberOfClusters": null, "tolerations": [],
+			"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "50%"}}}`)},
+		ManifestWork: &runtime.RawExtension{Raw: []byte(`{
+			"executor": {"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}},
+			"manifestConfigs": [{
+				"updateStrategy": {"serverSideApply": {"ignoreFields": [{"jsonPaths": [".spec.replicas"]}]}},
+				"feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "more", "path": ".status.more"}]}],
+				"conditionRules": [{"condition": "Progressing", "type": "CEL", "celExpressions": ["true"]}]}]}`)},
+	}}
+	objects, err := Render(d, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	placement, work := objects[0], objects[len(objects)-1]
+	strictly(t, placement)
+	strictly(t, work)
+	text := func(obj *unstructured.Unstructured) string {
+		data, _ := json.Marshal(obj.Object["spec"])
+		return string(data)
+	}
+	for _, want := range []string{"unreachable", "unavailable", `"clustersPerDecisionGroup":"50%"`} {
+		if !strings.Contains(text(placement), want) {
+			t.Errorf("the Placement lacks %s: %s", want, text(placement))
+		}
+	}
+	if strings.Contains(text(placement), "numberOfClusters") {
+		t.Error("null does not remove")
+	}
+	for _, want := range []string{
+		`"fw:uid"`, `"more"`, `"Progressing"`, `"executor"`, `"condition":"OnSpokePresent"`, `"force":true`, `"fieldManager":"work-agent"`,
+		`"propagationPolicy":"Orphan"`,
+	} {
+		if !strings.Contains(text(work), want) {
+			t.Errorf("the ManifestWork lacks %s: %s", want, text(work))
+		}
+	}
+}
+
+// TestVariants: nothing but strategy, delete option and marks differ, so that no manifest in between is ever delivered.
+func TestVariants(t *testing.T) {
+	objects, err := Render(wantedDelivery(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := objects[len(objects)-1]
+	if diff := cmp.Diff(work, variant(work, deliver)); diff != "" {
+		t.Errorf("what is delivered is not what is rendered:\n%s", diff)
+	}
+	for _, m := range []move{probe, claiming, disown} {
+		v := variant(work, m)
+		strictly(t, v)
+		if diff := cmp.Diff(firstManifest(work), firstManifest(v)); diff != "" {
+			t.Errorf("%s:\n%s", m.strategy, diff)
+		}
+		if v.GetAnnotations()[annotationHash] == work.GetAnnotations()[annotationHash] {
+			t.Errorf("%s+%s has the same hash", m.strategy, m.deletion)
+		}
+	}
+}
+
+func TestUpToDate(t *testing.T) {
+	objects, err := Render(wantedDelivery(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := objects[len(objects)-1]
+	if !upToDate(work.DeepCopy(), work) {
+		t.Error("the same is not up to date")
+	}
+	for name, change := range map[string]func(*unstructured.Unstructured){
+		"a field added to the manifest": func(u *unstructured.Unstructured) {
+			firstManifest(u)["spec"].(map[string]any)["paused"] = true
+		},
+		"another value":      func(u *unstructured.Unstructured) { firstManifest(u)["spec"].(map[string]any)["replicas"] = int64(9) },
+		"held":               func(u *unstructured.Unstructured) { annotate(u, annotationHeld, "true") },
+		"being removed":      func(u *unstructured.Unstructured) { annotate(u, annotationRemoving, "Delete") },
+		"rendered otherwise": func(u *unstructured.Unstructured) { annotate(u, annotationHash, "x") },
+	} {
+		live := work.DeepCopy()
+		change(live)
+		if upToDate(live, work) {
+			t.Errorf("%s: passes for up to date", name)
+		}
+	}
+}
+
+func TestClusterScoped(t *testing.T) {
+	d := wantedDelivery()
+	d.Workload.Namespace = ""
+	objects, err := Render(d, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range objects {
+		if strings.HasPrefix(obj.GetName(), "fleetworkload-ns-") {
+			t.Error("a cluster-scoped workload needs no namespace")
+		}
+	}
+	if _, found := firstManifest(objects[len(objects)-1])["metadata"].(map[string]any)["namespace"]; found {
+		t.Error("the agent would ask for a namespaced resource")
+	}
+}
+
+func TestPrerequisites(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace, group string
+		want             int
+	}{
+		"Deployment":                     {"shop", "apps", 1},
+		"Deployment in default":          {"default", "apps", 0},
+		"CloneSet in a system namespace": {"kube-system", "apps.kruise.io", 1},
+		"CloneSet":                       {"shop", "apps.kruise.io", 2},
+	} {
+		w := backends.Workload{GVK: schema.GroupVersionKind{Group: c.group}, Resource: "things", Namespace: c.namespace}
+		works := renderPrerequisites("m1", w)
+		if len(works) != c.want {
+			t.Errorf("%s: %d", name, len(works))
+		}
+		for i, work := range works {
+			strictly(t, work)
+			if work.GetName() != prerequisiteNames(c.namespace, c.group, "things")[i] {
+				t.Errorf("%s: %s", name, work.GetName())
+			}
+		}
+	}
+}
