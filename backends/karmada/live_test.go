@@ -77,6 +77,7 @@ func (l *trial) desired(revision, image string, division v1alpha1.DivisionType, 
 	d.Placement = l.place
 	for _, o := range append([]*unstructured.Unstructured{d.Template}, manifests(d)...) {
 		o.SetNamespace(l.namespace)
+		unstructured.RemoveNestedField(o.Object, "spec", "paused") // CloneSets have it elsewhere
 		labels, annotations := o.GetLabels(), o.GetAnnotations()
 		labels[v1alpha1.LabelUID], annotations[v1alpha1.AnnotationOwner] = string(l.uid), d.Key.String()
 		o.SetLabels(labels)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,6 +17,9 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/backends"
 )
+
+// unknownField is in what API servers say of a field that is not in the schema. They say it as an internal error.
+const unknownField = "failed to create typed patch object"
 
 // FieldOwner is the manager under which the operator owns fields of backend objects.
 const FieldOwner = "fleetworkload"
@@ -39,6 +43,12 @@ func Send(ctx context.Context, c client.Client, desired *unstructured.Unstructur
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(FieldOwner), client.ForceOwnership)
 	if err != nil {
 		op := fmt.Sprintf("apply %s %s", desired.GetKind(), client.ObjectKeyFromObject(desired))
+		if strings.Contains(err.Error(), unknownField) {
+			return nil, &backends.Error{
+				Code: backends.CodeRejected, Message: op,
+				Remedy: "correct the template, or the override that leads to this manifest", Err: err,
+			}
+		}
 		return nil, backends.Classify(op, fmt.Errorf("%s: %w", op, err))
 	}
 	return sent, nil
