@@ -362,9 +362,9 @@ func (d *Driver) applyWork(
 		annotate(held, annotationHeld, "true")
 		_, err := ssa.Apply(ctx, d.hub, live, held)
 		return m.waiting, explain("apply "+title(held), err)
-	default:
-		return m.waiting, nil
+	case writeNothing, writeDelete:
 	}
+	return m.waiting, nil
 }
 
 // writeWork makes the ManifestWork the variant that the move asks for, if it is not.
@@ -443,9 +443,9 @@ func (d *Driver) removeWork(
 		return m.waiting, d.writeWork(ctx, live, fromLive(live), m, backends.Key{})
 	case writeDelete:
 		return m.waiting, d.remove(ctx, live)
-	default:
-		return m.waiting, nil
+	case writeNothing, writeMarks:
 	}
+	return m.waiting, nil
 }
 
 // applyPrerequisites ensures what the cluster needs first, and says what of it is awaited.

@@ -240,17 +240,17 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 			return err
 		}
 		handler := toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { d.changed(nil, obj, notify, kick) },
+			AddFunc: func(obj any) { d.changed(ctx, nil, obj, notify, kick) },
 			UpdateFunc: func(old, obj any) {
 				if old.(client.Object).GetResourceVersion() != obj.(client.Object).GetResourceVersion() {
-					d.changed(old, obj, notify, kick)
+					d.changed(ctx, old, obj, notify, kick)
 				}
 			},
 			DeleteFunc: func(obj any) {
 				if unknown, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 					obj = unknown.Obj
 				}
-				d.changed(nil, obj, notify, kick)
+				d.changed(ctx, nil, obj, notify, kick)
 			},
 		}
 		if _, err := informer.AddEventHandler(handler); err != nil {
@@ -261,7 +261,7 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 }
 
 // changed tells whose object has changed.
-func (d *Driver) changed(old, obj any, notify func(types.NamespacedName), fleetChanged func()) {
+func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.NamespacedName), fleetChanged func()) {
 	switch o := obj.(type) {
 	case *clusterv1.ManagedCluster:
 		if before, ok := old.(*clusterv1.ManagedCluster); ok && sameCluster(before, o, d.opts) {
@@ -274,7 +274,7 @@ func (d *Driver) changed(old, obj any, notify func(types.NamespacedName), fleetC
 		if !strings.HasPrefix(key.Name, "fw-") || !d.synced.Load() {
 			return
 		}
-		if err := d.cache.Get(context.Background(), key, placement); err == nil {
+		if err := d.cache.Get(ctx, key, placement); err == nil {
 			notifyOwner(placement, notify)
 		}
 	case *unstructured.Unstructured:

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -122,10 +121,10 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
 		return strings.Compare(a.Cluster, b.Cluster)
 	})
-	placement, err := renderPlacement(query, d.opts)
-	if err != nil {
+	placement, wrong := renderPlacement(query, d.opts)
+	if wrong != nil {
 		// Apply reports what is wrong; what runs is reported all the same.
-		observation.Selection.Message = err.Error()
+		observation.Selection.Message = wrong.Error()
 		return observation, nil
 	}
 	observation.Selection, err = d.selection(ctx, placement, query.Placement)
@@ -158,13 +157,14 @@ func (d *Driver) selection(
 		return selected, nil
 	}
 	fleet, err := d.fleet(ctx)
-	if err == nil {
-		if wrong := refuseUnknown(asked, fleet); wrong != nil {
-			// A name mistyped in a change would look like a cluster deselected.
-			return backends.Selection{Message: wrong.Error()}, nil
-		}
+	if err != nil {
+		return backends.Selection{}, err
 	}
-	return selected, err
+	if wrong := refuseUnknown(asked, fleet); wrong != nil {
+		// A name mistyped in a change would look like a cluster deselected.
+		selected = backends.Selection{Message: wrong.Error()}
+	}
+	return selected, nil
 }
 
 // boundSets lists the cluster sets bound in the namespace, by whomever.
@@ -264,17 +264,6 @@ func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) err
 		return nil
 	}
 	return explain("delete "+title(obj), err)
-}
-
-// exists asks the API server, not the cache.
-func (d *Driver) exists(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
-	partial := &metav1.PartialObjectMetadata{}
-	partial.SetGroupVersionKind(obj.GroupVersionKind())
-	err := d.hub.Get(ctx, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, partial)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, explain("get "+title(obj), err)
 }
 
 // explain classifies an error of the hub. Admission webhooks refuse with the code of a missing right.

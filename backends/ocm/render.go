@@ -97,7 +97,7 @@ func refuseOwnership(targets []backends.Target) error {
 				Code: backends.CodeUnsupported,
 				Message: fmt.Sprintf("the Open Cluster Management driver cannot hand workloads over yet (%s on cluster %s)",
 					target.Ownership, target.Cluster),
-				Remedy:  "leave spec.backend as it is",
+				Remedy: "leave spec.backend as it is",
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (w *world) state() state {
 func (w *world) drive(in intent) move {
 	s := w.state()
 	m := next(s, in)
-	w.log = append(w.log, fmt.Sprintf("driver: %s", describe(s, m)))
+	w.log = append(w.log, fmt.Sprintf("driver: %s", describe(m)))
 	switch m.write {
 	case writeWork:
 		if w.strategy != m.strategy || w.deletion != m.deletion {
@@ -82,7 +82,7 @@ func (w *world) drive(in intent) move {
 	return m
 }
 
-func describe(s state, m move) string {
+func describe(m move) string {
 	switch m.write {
 	case writeWork:
 		return fmt.Sprintf("%s+%s", m.strategy, m.deletion)
@@ -319,8 +319,7 @@ func TestTranscripts(t *testing.T) {
 			w := c.world
 			var log []string
 			for _, in := range c.in {
-				before := w.state()
-				log = append(log, describe(before, w.drive(in)))
+				log = append(log, describe(w.drive(in)))
 				if w.generation == 0 {
 					w.generation = 1
 				}
