@@ -84,9 +84,15 @@ func (d *demo) run(ctx context.Context) error {
 
 // startFleet starts the test fleet, or what of it does not run.
 func (d *demo) startFleet(ctx context.Context, out io.Writer) error {
-	fleet, err := lab.Up(ctx, lab.Options{Dir: d.dir, Members: 3, Out: out})
-	d.fleet = fleet
-	return err
+	var err error
+	if d.fleet, err = lab.Up(ctx, lab.Options{Dir: d.dir, Members: lab.DefaultMembers, Out: out}); err != nil {
+		return err
+	}
+	if n := len(d.fleet.Members()); n != lab.DefaultMembers {
+		return fmt.Errorf("the fleet in %s has %d members, and the samples are meant for %d; make lab-down, then try again",
+			relative(d.fleet.Dir()), n, lab.DefaultMembers)
+	}
+	return nil
 }
 
 // path is a path within the demo's own folder, which goes with the fleet's.
