@@ -104,6 +104,16 @@ func (s *session) keepPassing(p plan) {
 	})
 }
 
+// passAWhile passes for a while, whatever is reported meanwhile.
+func (s *session) passAWhile(p plan) {
+	s.t.Helper()
+	s.quiet(func() {
+		if _, err := s.pass(p); err != nil && !tolerable(err) {
+			s.t.Fatalf("pass: %v", err)
+		}
+	})
+}
+
 func (s *session) scaleToZero(p plan) {
 	s.t.Helper()
 	s.converge(p)

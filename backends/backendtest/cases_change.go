@@ -69,7 +69,7 @@ func changeCases() []Case {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
 				s.edit(s.env.Member(s.cluster(0)), p.ref(), mark)
-				s.noWrites("passes over a foreign mark", func() { s.keepPassing(p) })
+				s.noWrites("passes over a foreign mark", func() { s.passAWhile(p) })
 				s.converge(p.changed())
 				if live := s.mustMember(s.cluster(0), p); !marked(live) {
 					s.t.Errorf("the mark is gone: labels %v, annotations %v", live.GetLabels(), live.GetAnnotations())
@@ -185,7 +185,7 @@ func backendMarksSurvive(s *session) {
 	if len(ours) == 0 {
 		s.t.Fatal("the driver keeps no object on the backend that has " + v1alpha1.LabelManagedBy)
 	}
-	s.noWrites("passes over a foreign mark", func() { s.keepPassing(p) })
+	s.noWrites("passes over a foreign mark", func() { s.passAWhile(p) })
 	s.converge(p.changed())
 	for _, obj := range ours {
 		live, err := s.env.Backend.Get(s.t.Context(), refOf(obj))

@@ -42,7 +42,7 @@ func deleteCases() []Case {
 				s.deletedForGood(p, v1alpha1.DeletionPolicyOrphan)
 				s.quiet(func() {})
 				for _, r := range recorders {
-					r.wantVersions(1)
+					r.wantSpecs(1)
 				}
 			},
 		},
@@ -58,7 +58,7 @@ func deleteCases() []Case {
 				later.key.UID = uuid.NewUUID()
 				later.conflict = v1alpha1.ConflictPolicyAdopt
 				s.converge(later)
-				r.wantVersions(1)
+				r.wantSpecs(1)
 			},
 		},
 		{

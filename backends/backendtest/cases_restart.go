@@ -20,8 +20,7 @@ func restartCases() []Case {
 				s.cutOffAfterEach(scene{
 					act:    func(s *session, p plan) bool { return s.passUntilCut(p) },
 					finish: func(s *session, p plan) { s.converge(p) },
-					// Each member sees the first manifest and nothing before.
-					versions: 1,
+					check:  func(r *recorder) { r.wantVersions(1) },
 				})
 			},
 		},
@@ -30,10 +29,10 @@ func restartCases() []Case {
 			Rules: []string{"R3", "R8"},
 			run: func(s *session) {
 				s.cutOffAfterEach(scene{
-					prepare:  func(s *session, p plan) { s.converge(p) },
-					act:      func(s *session, p plan) bool { return s.passUntilCut(p.changed()) },
-					finish:   func(s *session, p plan) { s.converge(p.changed()) },
-					versions: 2,
+					prepare: func(s *session, p plan) { s.converge(p) },
+					act:     func(s *session, p plan) bool { return s.passUntilCut(p.changed()) },
+					finish:  func(s *session, p plan) { s.converge(p.changed()) },
+					check:   func(r *recorder) { r.wantVersions(2) },
 				})
 			},
 		},
@@ -48,7 +47,7 @@ func restartCases() []Case {
 						s.remove(p, v1alpha1.DeletionPolicyOrphan)
 						s.nothingLeft(p)
 					},
-					versions: 1,
+					check: func(r *recorder) { r.wantSpecs(1) },
 				})
 			},
 		},
@@ -78,8 +77,8 @@ type scene struct {
 	act func(*session, plan) bool
 	// finish goes on where act was cut off and checks the end.
 	finish func(*session, plan)
-	// versions is how many states each member object goes through; 0 when it goes away.
-	versions int
+	// check looks at what each member object went through; nil when it goes away.
+	check func(*recorder)
 }
 
 // cutOffAfterEach plays the scene again and again, with the connection cut off one write later each time, until it gets
@@ -114,7 +113,7 @@ func (s *session) cutOffAfter(scene scene, k int64) (through bool) {
 		scene.prepare(s, p)
 	}
 	var recorders []*recorder
-	if scene.versions > 0 {
+	if scene.check != nil {
 		for _, cluster := range p.clusters() {
 			recorders = append(recorders, s.record(cluster, p))
 		}
@@ -128,7 +127,7 @@ func (s *session) cutOffAfter(scene scene, k int64) (through bool) {
 	through = scene.act(s, p)
 	scene.finish(s.restarted(), p)
 	for _, r := range recorders {
-		r.wantVersions(scene.versions)
+		scene.check(r)
 	}
 	return through
 }

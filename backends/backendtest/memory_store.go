@@ -3,6 +3,7 @@ package backendtest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -94,7 +95,9 @@ func (m *memoryStore) replace(obj *unstructured.Unstructured) error {
 		if status, ok := live.Object["status"]; ok {
 			updated.Object["status"] = status
 		}
-		if !reflect.DeepEqual(live.Object["spec"], updated.Object["spec"]) {
+		// A Deployment's generation follows its annotations too.
+		annotated := obj.GetKind() == deployment.gvk.Kind && !maps.Equal(live.GetAnnotations(), updated.GetAnnotations())
+		if annotated || !reflect.DeepEqual(live.Object["spec"], updated.Object["spec"]) {
 			updated.SetGeneration(live.GetGeneration() + 1)
 		}
 		return updated

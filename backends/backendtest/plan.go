@@ -18,6 +18,8 @@ import (
 const (
 	firstImage  = "registry.k8s.io/pause:3.9"
 	secondImage = "registry.k8s.io/pause:3.10"
+	// defaultGreeting is the template's; clusters with another one have an override.
+	defaultGreeting = "hello"
 )
 
 // kind is a workload kind as the interpreter would describe it.
@@ -107,7 +109,7 @@ func (p plan) on(clusters ...string) plan {
 	p.placement = v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: clusters}}
 	var targets []planned
 	for _, cluster := range slices.Sorted(slices.Values(clusters)) {
-		target := planned{cluster: cluster, replicas: p.replicas, greeting: "hello"}
+		target := planned{cluster: cluster, replicas: p.replicas, greeting: defaultGreeting}
 		for _, old := range p.targets {
 			if old.cluster == cluster {
 				target = old
@@ -218,7 +220,7 @@ func (p plan) query() backends.Query {
 func (p plan) desired(selected bool) backends.Desired {
 	d := backends.Desired{
 		Query:          p.query(),
-		Template:       p.manifest(p.replicas, "hello"),
+		Template:       p.manifest(p.replicas, defaultGreeting),
 		Revision:       p.revision(),
 		ConflictPolicy: p.conflict,
 		Division:       p.division,
@@ -239,12 +241,14 @@ func (p plan) desired(selected bool) backends.Desired {
 	return d
 }
 
-// revision covers everything but replicas.
+// revision covers everything but replicas, and does not depend on which clusters are chosen.
 func (p plan) revision() string {
 	hash := fnv.New32a()
-	fmt.Fprint(hash, p.manifestOf(0, "hello", ""))
+	fmt.Fprint(hash, p.manifestOf(0, defaultGreeting, ""))
 	for _, target := range p.targets {
-		fmt.Fprint(hash, target.cluster, target.greeting)
+		if target.greeting != defaultGreeting {
+			fmt.Fprint(hash, target.cluster, target.greeting)
+		}
 	}
 	return fmt.Sprintf("%08x", hash.Sum32())
 }

@@ -2,7 +2,9 @@ package backendtest
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +27,15 @@ type recorder struct {
 type version struct {
 	uid        types.UID
 	generation int64
-	deleted    bool
+	// spec is a hash. A Deployment gets a new generation for a new annotation too, which touches no pod.
+	spec    string
+	deleted bool
+}
+
+func versionOf(obj *unstructured.Unstructured) version {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, obj.Object["spec"])
+	return version{uid: obj.GetUID(), generation: obj.GetGeneration(), spec: strconv.FormatUint(hash.Sum64(), 16)}
 }
 
 // record watches the plan's object on a cluster until the test ends.
@@ -51,7 +61,8 @@ func (r *recorder) add(event watch.Event) {
 	if !ok || event.Type == watch.Bookmark {
 		return
 	}
-	v := version{uid: obj.GetUID(), generation: obj.GetGeneration(), deleted: event.Type == watch.Deleted}
+	v := versionOf(obj)
+	v.deleted = event.Type == watch.Deleted
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.Contains(r.seen, v) {
@@ -64,8 +75,7 @@ func (r *recorder) caughtUp() []version {
 	r.s.t.Helper()
 	var seen []version
 	r.s.until("the watch on "+r.cluster, func() string {
-		live := r.s.mustMember(r.cluster, r.plan)
-		now := version{uid: live.GetUID(), generation: live.GetGeneration()}
+		now := versionOf(r.s.mustMember(r.cluster, r.plan))
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		seen = slices.Clone(r.seen)
@@ -80,6 +90,22 @@ func (r *recorder) caughtUp() []version {
 		}
 	})
 	return seen
+}
+
+// wantSpecs checks that the object had that many specs and was the same object all the time. Marks may have changed.
+func (r *recorder) wantSpecs(want int) {
+	r.s.t.Helper()
+	seen := r.caughtUp()
+	var specs []version
+	for _, v := range seen {
+		v.generation = 0
+		if !slices.Contains(specs, v) {
+			specs = append(specs, v)
+		}
+	}
+	if len(specs) != want {
+		r.s.t.Errorf("%s: the object went through %d specs, want %d: %+v", r.cluster, len(specs), want, seen)
+	}
 }
 
 // wantVersions checks that the object was seen in that many states, none of them deleted.
