@@ -270,10 +270,11 @@ func unfinished(desired backends.Desired, want *rendered, live world) string {
 // of replicas the template's generation, of what was taken out of the overrides the record of those applied; that all
 // is there is checked on the manifest itself.
 func notFinal(desired backends.Desired, want *rendered, live world, t backends.Target, w work) string {
-	if w.manifest == nil {
+	manifest := w.manifest()
+	if manifest == nil {
 		return "it cannot be read"
 	}
-	annotations := w.manifest.GetAnnotations()
+	annotations := manifest.GetAnnotations()
 	if annotations[v1alpha1.AnnotationRevision] != desired.Revision {
 		return "it has another revision"
 	}
@@ -288,7 +289,7 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 	if want.foreignRules { // what backendOptions make of the manifest is not known here
 		return ""
 	}
-	if !ssa.Contains(w.manifest.Object, withoutLost(t.Manifest.Object, w.manifest.Object)) {
+	if !ssa.Contains(manifest.Object, withoutLost(t.Manifest.Object, manifest.Object)) {
 		return "a field differs; another override policy may select this workload"
 	}
 	return ""

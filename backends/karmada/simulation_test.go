@@ -266,7 +266,7 @@ func (s *simulation) overrideInto(manifest *unstructured.Unstructured, cluster s
 func (s *simulation) execute() {
 	for _, w := range s.now.works {
 		if !w.suspended() {
-			s.deliver(w.cluster, what(w.manifest))
+			s.deliver(w.cluster, what(w.manifest()))
 		}
 	}
 }

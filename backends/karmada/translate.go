@@ -48,53 +48,63 @@ func translate(q backends.Query, live world, fleet backends.Fleet) backends.Obse
 }
 
 func translateWork(q backends.Query, live world, w work, fleet backends.Fleet) backends.ClusterObservation {
-	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown}
+	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Status: statusOf(w)}
 	wanted := live.binding != nil && live.binding.DeletionTimestamp == nil &&
 		slices.ContainsFunc(live.binding.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == w.cluster })
 	c.Removing = w.terminating() || !wanted
 	c.Held = w.suspended() && suspendsOn(policySuspension(live.policy), w.cluster)
-	if w.manifest != nil {
-		c.Revision = w.manifest.GetAnnotations()[v1alpha1.AnnotationRevision]
-		c.Desired = replicasOf(w.manifest, q.Workload.ReplicasPath)
+	manifest := w.manifest()
+	if manifest != nil {
+		c.Revision = manifest.GetAnnotations()[v1alpha1.AnnotationRevision]
+		c.Desired = replicasOf(manifest, q.Workload.ReplicasPath)
 	}
-	applied := w.applied()
-	if applied != nil {
+	if applied := w.applied(); applied != nil {
 		if applied.Status != metav1.ConditionTrue {
 			c.Message = applied.Message
 		}
 		c.Conflict = applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, conflictMessage)
-		if !w.suspended() && w.dispatched() && !c.Removing {
+		if !c.Removing && wasTakenUp(w, manifest, c.Status) {
 			c.Applied = applied.Status
 		}
 	}
-	reachable := true
 	if cluster, found := fleet.Get(w.cluster); found && cluster.Ready != metav1.ConditionTrue {
-		reachable = false
-		c.Message = "the cluster cannot be reached: " + cluster.Message
+		// Karmada keeps the conditions of a lost cluster as they were, also for manifests that came later.
+		c.Applied, c.Message = metav1.ConditionUnknown, "the cluster cannot be reached: "+cluster.Message
 	}
-	c.Status = statusOf(w)
-	c.Current = reachable && c.Applied == metav1.ConditionTrue && len(c.Status) > 0 && isCurrent(live, w, c)
+	c.Current = c.Applied == metav1.ConditionTrue && len(c.Status) > 0 && isCurrent(live, w, manifest, c)
 	return c
 }
 
+// wasTakenUp tells whether the Applied condition may speak about the manifest that the Work holds: the condition says
+// nothing of when, and stays True from earlier manifests.
+func wasTakenUp(w work, manifest *unstructured.Unstructured, status map[string]any) bool {
+	if w.suspended() || !w.dispatched() || manifest == nil {
+		return false
+	}
+	if applied := w.applied(); applied == nil || applied.Status != metav1.ConditionTrue {
+		return true // it failed, with an earlier manifest or this one
+	}
+	reflected, reported := status["resourceTemplateGeneration"].(int64)
+	held, err := strconv.ParseInt(manifest.GetAnnotations()[workv1alpha2.ResourceTemplateGenerationAnnotationKey], 10, 64)
+	return !reported || err != nil || reflected >= held
+}
+
 // isCurrent compares generations and replicas.
-func isCurrent(live world, w work, c backends.ClusterObservation) bool {
+func isCurrent(live world, w work, manifest *unstructured.Unstructured, c backends.ClusterObservation) bool {
 	b := live.binding
-	if live.template == nil || b == nil || w.manifest == nil || b.Generation != b.Status.SchedulerObservedGeneration ||
+	if live.template == nil || b == nil || b.Generation != b.Status.SchedulerObservedGeneration ||
 		b.Spec.Resource.UID != live.template.GetUID() {
 		return false
 	}
+	annotations := manifest.GetAnnotations()
 	generation := strconv.FormatInt(live.template.GetGeneration(), 10)
-	if w.manifest.GetAnnotations()[workv1alpha2.ResourceTemplateGenerationAnnotationKey] != generation ||
-		w.manifest.GetAnnotations()[v1alpha1.AnnotationRevision] != live.template.GetAnnotations()[v1alpha1.AnnotationRevision] {
+	if annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey] != generation ||
+		annotations[v1alpha1.AnnotationRevision] != live.template.GetAnnotations()[v1alpha1.AnnotationRevision] {
 		return false
 	}
 	// A change of replicas may be rendered once with the new generation and the numbers from before scheduling. Zero is
 	// always an override of ours.
 	if asked, found := scheduled(b)[w.cluster]; c.Desired != nil && *c.Desired != 0 && (!found || asked != *c.Desired) {
-		return false
-	}
-	if n, reported := c.Status["resourceTemplateGeneration"].(int64); reported && n < live.template.GetGeneration() {
 		return false
 	}
 	now, reported := c.Status["generation"].(int64)

@@ -1,6 +1,7 @@
 package karmada
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,23 +35,27 @@ type world struct {
 	works []work
 }
 
-// work is one cluster's Work, read.
+// work is one cluster's Work.
 type work struct {
 	*workv1alpha1.Work
 	cluster string
-	// manifest is nil when the Work holds none that can be read.
-	manifest *unstructured.Unstructured
 }
 
 func newWork(obj *workv1alpha1.Work) work {
-	w := work{Work: obj, cluster: strings.TrimPrefix(obj.Namespace, executionPrefix)}
-	if manifests := obj.Spec.Workload.Manifests; len(manifests) == 1 {
-		manifest := &unstructured.Unstructured{}
-		if err := manifest.UnmarshalJSON(manifests[0].Raw); err == nil {
-			w.manifest = manifest
-		}
+	return work{Work: obj, cluster: strings.TrimPrefix(obj.Namespace, executionPrefix)}
+}
+
+// manifest reads the Work's manifest; it is nil when there is none that can be read. Reading a thousand of them takes a
+// while, so nothing that is asked on every pass does it.
+func (w work) manifest() *unstructured.Unstructured {
+	if len(w.Spec.Workload.Manifests) != 1 {
+		return nil
 	}
-	return w
+	manifest := &unstructured.Unstructured{}
+	if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+		return nil
+	}
+	return manifest
 }
 
 // suspended tells whether Karmada leaves the member object alone.
@@ -76,9 +81,11 @@ func (w work) dispatched() bool {
 // reported tells whether a member object was ever seen for this Work.
 func (w work) reported() bool { return len(w.Status.ManifestStatuses) > 0 }
 
-// ours tells whether the Work carries the FleetWorkload's object. Where the cache dropped a foreign manifest it does not.
+// ours tells whether the Work carries the FleetWorkload's object, which has its UID as a label. Where the cache dropped
+// a foreign manifest it does not.
 func (w work) ours(key backends.Key) bool {
-	return w.manifest != nil && w.manifest.GetLabels()[v1alpha1.LabelUID] == string(key.UID)
+	uid := []byte(`"` + string(key.UID) + `"`)
+	return slices.ContainsFunc(w.Spec.Workload.Manifests, func(m workv1alpha1.Manifest) bool { return bytes.Contains(m.Raw, uid) })
 }
 
 func (l world) work(cluster string) (work, bool) {

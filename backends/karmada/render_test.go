@@ -1,0 +1,123 @@
+package karmada
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// TestRenderGolden compares with testdata/render/<case>.yaml; UPDATE=1 writes them.
+func TestRenderGolden(t *testing.T) {
+	const duplicated, divided = v1alpha1.DivisionTypeDuplicated, v1alpha1.DivisionTypeDivided
+	cases := map[string]backends.Desired{
+		"one-cluster": desiredFor("r1", "pause:1", duplicated, share{cluster: "m1", replicas: 2}),
+		"duplicated-with-overrides": desiredFor("r1", "pause:1", duplicated,
+			share{cluster: "m1", replicas: 2, greeting: "hola"}, share{cluster: "m2", replicas: 2}, share{cluster: "m3", replicas: 2, greeting: "hola"}),
+		"divided-with-hold": desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 4}, share{cluster: "m2", replicas: 2, hold: true}),
+		"divided-one-zero":  desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 4}, share{cluster: "m2", replicas: 0}),
+		"all-zero":          desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 0}, share{cluster: "m2", replicas: 0}),
+	}
+	adopt := desiredFor("r1", "pause:1", duplicated, share{cluster: "m1", replicas: 2})
+	adopt.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+	adopt.Options = options(`{"propagateDeps":true,"placement":{"clusterTolerations":[{"key":"a","operator":"Exists"}]}}`,
+		`{"overrideRules":[{"targetCluster":{"labelSelector":{"matchLabels":{"env":"prod"}}},"overriders":{"labelsOverrider":[{"operator":"add","value":{"env":"prod"}}]}}]}`)
+	cases["adopt-with-options"] = adopt
+	noReplicas := desiredFor("r1", "pause:1", divided, share{cluster: "m1"}, share{cluster: "m2"})
+	noReplicas.Workload.ReplicasPath = nil
+	for i := range noReplicas.Targets {
+		noReplicas.Targets[i].Replicas = nil
+		noReplicas.Targets[i].Manifest = noReplicas.Template
+	}
+	cases["without-replicas"] = noReplicas
+	for name, d := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := d.Template.DeepCopy()
+			objects, err := Render(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var docs []string
+			for _, o := range objects {
+				out, err := yaml.Marshal(o.Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				docs = append(docs, string(out))
+			}
+			got := strings.Join(docs, "---\n")
+			path := filepath.Join("testdata", "render", name+".yaml")
+			if os.Getenv("UPDATE") != "" {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-golden +rendered):\n%s", diff)
+			}
+			if diff := cmp.Diff(before.Object, d.Template.Object); diff != "" {
+				t.Errorf("the template was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func options(policy, override string) *v1alpha1.BackendOptions {
+	o := &v1alpha1.KarmadaOptions{}
+	if policy != "" {
+		o.PropagationPolicy = &runtime.RawExtension{Raw: []byte(policy)}
+	}
+	if override != "" {
+		o.OverridePolicy = &runtime.RawExtension{Raw: []byte(override)}
+	}
+	return &v1alpha1.BackendOptions{Karmada: o}
+}
+
+func TestOptionsAreRefused(t *testing.T) {
+	for _, c := range []struct{ policy, override, field string }{
+		{`{"resourceSelectors":[]}`, "", policyField + ".resourceSelectors"},
+		{`{"placement":null}`, "", policyField + ".placement.clusterAffinity"},
+		{`{"placement":{"clusterAffinities":[]}}`, "", policyField + ".placement.clusterAffinities"},
+		{`{"placement":{"spreadConstraints":[]}}`, "", policyField + ".placement.spreadConstraints"},
+		{`{"suspension":{"dispatching":false}}`, "", policyField + ".suspension"},
+		{`{"activationPreference":"Lazy"}`, "", policyField + ".activationPreference"},
+		{`{"preserveResourcesOnDeletion":true}`, "", policyField + ".preserveResourcesOnDeletion"},
+		{`{"priority":"high"}`, "", policyField},
+		{`{"prioritty":1}`, "", policyField},
+		{`[]`, "", policyField},
+		{"", `{"overrideRules":[{"overriders":{"plaintexts":[]}}]}`, overrideField},
+		{"", `{"resourceSelectors":[]}`, overrideField + ".resourceSelectors"},
+	} {
+		d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2})
+		d.Options = options(c.policy, c.override)
+		_, err := Render(d)
+		var e *backends.Error
+		if backends.CodeOf(err) != backends.CodeInvalidOptions || !asError(err, &e) || e.Field != c.field || e.Remedy == "" {
+			t.Errorf("%s%s: %v", c.policy, c.override, err)
+		}
+	}
+}
+
+func TestNamesAreShortAndDistinct(t *testing.T) {
+	key := testQuery().Key
+	if got := policyName(key); got != "fw-web" {
+		t.Error(got)
+	}
+	key.Name = strings.Repeat("a", 70) + "1"
+	first := policyName(key)
+	key.Name = strings.Repeat("a", 70) + "2"
+	if second := policyName(key); len(first) > 63 || first == second {
+		t.Errorf("%q and %q", first, second)
+	}
+}

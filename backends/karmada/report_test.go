@@ -1,0 +1,277 @@
+package karmada
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+func asError(err error, target **backends.Error) bool { return errors.As(err, target) }
+
+// converged is a world in which one cluster runs the newest generation, as the test fleet shows it.
+func converged(t *testing.T) (backends.Desired, world) {
+	t.Helper()
+	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2})
+	want := mustRender(t, d)
+	live := world{template: want.template.DeepCopy(), policy: want.policy.DeepCopy()}
+	live.template.SetGeneration(3)
+	live.template.SetUID("t1")
+	placement, err := policyPlacement(want.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace, b.Name, b.Generation = testNamespace, bindingName(d.Workload), 5
+	b.Spec = workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: testName, UID: "t1"},
+		Replicas: 2, Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}, Placement: &placement,
+	}
+	b.Status.SchedulerObservedGeneration = 5
+	live.binding = b
+	live.works = []work{rendersFor(t, d, "m1", 3)}
+	return d, live
+}
+
+func rendersFor(t *testing.T, d backends.Desired, cluster string, generation int) work {
+	t.Helper()
+	i := slices.IndexFunc(d.Targets, func(t backends.Target) bool { return t.Cluster == cluster })
+	manifest := d.Targets[i].Manifest.DeepCopy()
+	annotations := manifest.GetAnnotations()
+	annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey] = fmt.Sprint(generation)
+	manifest.SetAnnotations(annotations)
+	raw, err := manifest.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := &workv1alpha1.Work{}
+	obj.Namespace, obj.Name = executionPrefix+cluster, "web-1"
+	obj.Finalizers = []string{executionFinalizer}
+	obj.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	obj.Status.Conditions = []metav1.Condition{
+		{Type: workv1alpha1.WorkDispatching, Status: metav1.ConditionTrue},
+		{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Message: "Manifest has been successfully applied"},
+	}
+	obj.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"replicas":2,"readyReplicas":2,"generation":4,"observedGeneration":4,"resourceTemplateGeneration":%d}`, generation)}}}
+	return newWork(obj)
+}
+
+func fleetOf(ready metav1.ConditionStatus, names ...string) backends.Fleet {
+	var f backends.Fleet
+	for _, name := range names {
+		f.Clusters = append(f.Clusters, backends.Cluster{Name: name, Ready: ready, Message: "no contact"})
+	}
+	return f
+}
+
+func TestTranslate(t *testing.T) {
+	yes := true
+	status := func(w work, raw string) { w.Status.ManifestStatuses[0].Status.Raw = []byte(raw) }
+	cases := map[string]struct {
+		edit  func(*world)
+		ready metav1.ConditionStatus
+		want  backends.ClusterObservation
+	}{
+		"converged": {want: backends.ClusterObservation{Applied: "True", Current: true}},
+		"scheduler behind": {
+			edit: func(l *world) { l.binding.Generation++ },
+			want: backends.ClusterObservation{Applied: "True"},
+		},
+		"template ahead":    {edit: func(l *world) { l.template.SetGeneration(4) }, want: backends.ClusterObservation{Applied: "True"}},
+		"replicas ahead":    {edit: func(l *world) { l.binding.Spec.Clusters[0].Replicas = 3 }, want: backends.ClusterObservation{Applied: "True"}},
+		"another template":  {edit: func(l *world) { l.template.SetUID("t2") }, want: backends.ClusterObservation{Applied: "True"}},
+		"member not looked": {edit: func(l *world) { status(l.works[0], `{"generation":1,"resourceTemplateGeneration":3}`) }, want: backends.ClusterObservation{Applied: "True"}},
+		"member behind": {
+			edit: func(l *world) {
+				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":2}`)
+			},
+			want: backends.ClusterObservation{Applied: "Unknown"},
+		},
+		"empty status": {edit: func(l *world) { status(l.works[0], `{}`) }, want: backends.ClusterObservation{Applied: "True"}},
+		"no status":    {edit: func(l *world) { l.works[0].Status.ManifestStatuses = nil }, want: backends.ClusterObservation{Applied: "True"}},
+		"gate closed": {
+			edit: func(l *world) { l.works[0].Spec.SuspendDispatching = &yes; l.policy = gated(l.policy) },
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
+		},
+		"not taken up yet": {
+			edit: func(l *world) { l.works[0].Status.Conditions[0].Status = metav1.ConditionFalse },
+			want: backends.ClusterObservation{Applied: "Unknown"},
+		},
+		"refused": {
+			edit: func(l *world) {
+				l.works[0].Status.Conditions[1].Status = metav1.ConditionFalse
+				l.works[0].Status.Conditions[1].Message = "denied by a webhook"
+			},
+			want: backends.ClusterObservation{Applied: "False", Message: "denied by a webhook"},
+		},
+		"conflict": {
+			edit: func(l *world) {
+				l.works[0].Status.Conditions[1].Status = metav1.ConditionFalse
+				l.works[0].Status.Conditions[1].Message = "already exists, " + conflictMessage
+			},
+			want: backends.ClusterObservation{Applied: "False", Conflict: true, Message: "already exists, " + conflictMessage},
+		},
+		"lost": {ready: "False", want: backends.ClusterObservation{Applied: "Unknown", Message: "the cluster cannot be reached: no contact"}},
+		"leaving": {
+			edit: func(l *world) { l.binding.Spec.Clusters = nil },
+			want: backends.ClusterObservation{Applied: "Unknown", Removing: true},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d, live := converged(t)
+			if c.edit != nil {
+				c.edit(&live)
+			}
+			if c.ready == "" {
+				c.ready = metav1.ConditionTrue
+			}
+			o := translate(d.Query, live, fleetOf(c.ready, "m1"))
+			if len(o.Clusters) != 1 || !o.Found {
+				t.Fatalf("%+v", o)
+			}
+			got := o.Clusters[0]
+			if got.Revision != "r1" || got.Desired == nil || *got.Desired != 2 || got.Cluster != "m1" {
+				t.Errorf("%+v", got)
+			}
+			if got.Applied != c.want.Applied || got.Current != c.want.Current || got.Held != c.want.Held ||
+				got.Removing != c.want.Removing || got.Conflict != c.want.Conflict || got.Message != c.want.Message {
+				t.Errorf("got %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDeleteOrder: what is done next in each state of a deletion.
+func TestDeleteOrder(t *testing.T) {
+	yes, now := true, metav1.Now()
+	preserving := func(l *world) {
+		l.policy.Object["spec"].(map[string]any)["preserveResourcesOnDeletion"] = true
+		l.binding.Spec.PreserveResourcesOnDeletion = &yes
+		l.works[0].Spec.PreserveResourcesOnDeletion = &yes
+	}
+	goneTemplate := func(l *world) {
+		l.template, l.binding = nil, nil
+		l.works[0].DeletionTimestamp = &now
+	}
+	cases := map[string]struct {
+		policy        v1alpha1.DeletionPolicy
+		edit          func(*world)
+		write, waits  string
+		remove        bool
+		releasedWorks int
+	}{
+		"delete begins with the template": {policy: "Delete", write: "CloneSet", remove: true, waits: "the template to go"},
+		"orphan begins with the policy":   {policy: "Orphan", write: "PropagationPolicy", waits: "Karmada to take up the deletion policy"},
+		"orphan waits for the works": {policy: "Orphan", waits: "Karmada to take up the deletion policy for m1",
+			edit: func(l *world) { preserving(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil }},
+		"orphan then deletes the template": {policy: "Orphan", edit: preserving, write: "CloneSet", remove: true, waits: "the template to go"},
+		"a held cluster is let go first": {policy: "Orphan", waits: "Works to be released that were never dispatched", releasedWorks: 1,
+			edit: func(l *world) { preserving(l); l.works[0].Spec.SuspendDispatching = &yes }},
+		"delete after orphan takes it back": {policy: "Delete", edit: preserving, write: "PropagationPolicy", waits: "Karmada to take up the deletion policy"},
+		"without a policy orphan brings one": {policy: "Orphan", edit: func(l *world) { l.policy = nil }, write: "PropagationPolicy",
+			waits: "Karmada to preserve the member objects"},
+		"works are waited for":      {policy: "Delete", edit: goneTemplate, waits: "Karmada to leave m1"},
+		"then the policy goes":      {policy: "Delete", edit: func(l *world) { goneTemplate(l); l.works = nil }, write: "PropagationPolicy", remove: true, waits: "the policies to go"},
+		"nothing left":              {policy: "Delete", edit: func(l *world) { *l = world{} }},
+		"a template without policy": {policy: "Delete", edit: func(l *world) { l.policy, l.binding, l.works = nil, nil, nil }, write: "CloneSet", remove: true, waits: "the template to go"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d, live := converged(t)
+			if c.edit != nil {
+				c.edit(&live)
+			}
+			got := decideDelete(d.Query, c.policy, live, fleetOf(metav1.ConditionTrue, "m1"))
+			if got.waiting != c.waits || len(got.release) != c.releasedWorks {
+				t.Errorf("waiting %q, releases %d", got.waiting, len(got.release))
+			}
+			switch {
+			case c.write == "" && len(got.writes) == 0:
+			case len(got.writes) != 1 || got.writes[0].object.GetKind() != c.write || got.writes[0].remove != c.remove:
+				t.Errorf("writes %+v", got.writes)
+			}
+		})
+	}
+}
+
+func TestChoose(t *testing.T) {
+	cluster := func(name string, ready metav1.ConditionStatus, served bool, taints ...corev1.Taint) clusterv1alpha1.Cluster {
+		c := clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Spec.Taints = taints
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: ready}}
+		if served {
+			c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{
+				GroupVersion: "apps.kruise.io/v1alpha1", Resources: []clusterv1alpha1.APIResource{{Name: "clonesets", Kind: "CloneSet"}},
+			}}
+		}
+		return c
+	}
+	taint := corev1.Taint{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}
+	clusters := []clusterv1alpha1.Cluster{
+		cluster("good", "True", true), cluster("lost", "False", true), cluster("old", "True", false), cluster("tainted", "True", true, taint),
+	}
+	q := testQuery()
+	got, err := choose(q, clusters, world{})
+	if err != nil || !got.Settled || !slices.Equal(got.Clusters, []string{"good"}) ||
+		got.Message != "left out: lost: not ready; tainted: tainted, and spec.placement.tolerations does not tolerate it; "+
+			"old: without apps.kruise.io/v1alpha1 CloneSet" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	q.Placement.Tolerations = []v1alpha1.ClusterToleration{{Key: "dedicated", Value: "db"}}
+	running := world{binding: &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
+		Clusters: []workv1alpha2.TargetCluster{{Name: "lost"}, {Name: "old"}},
+	}}}
+	if got, err = choose(q, clusters, running); err != nil || !slices.Equal(got.Clusters, []string{"good", "lost", "old", "tainted"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	q.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"old"}}
+	if _, err = choose(q, clusters, world{}); backends.CodeOf(err) != backends.CodeKindNotServed {
+		t.Error(err)
+	}
+	q.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"good", "typo"}}
+	if _, err = choose(q, clusters, world{}); backends.CodeOf(err) != backends.CodeClusterNotFound {
+		t.Error(err)
+	}
+}
+
+func TestOwnersAreChecked(t *testing.T) {
+	for name, edit := range map[string]func(*world){
+		"another's policy":     func(l *world) { l.policy.SetLabels(map[string]string{v1alpha1.LabelUID: "other"}) },
+		"another's template":   func(l *world) { l.template.SetLabels(nil) },
+		"a kind of that name":  func(l *world) { l.binding.Spec.Resource.APIVersion = "apps/v1" },
+		"claimed by a policy":  func(l *world) { claim(l, "propagationpolicy.karmada.io/", "theirs") },
+		"claimed by a cluster": func(l *world) { claim(l, "clusterpropagationpolicy.karmada.io/", "theirs") },
+	} {
+		d, live := converged(t)
+		edit(&live)
+		if err := checkOwners(d.Query, live); backends.CodeOf(err) != backends.CodeNameConflict {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	d, live := converged(t)
+	claim(&live, "propagationpolicy.karmada.io/", "fw-web")
+	if err := checkOwners(d.Query, live); err != nil {
+		t.Error(err)
+	}
+}
+
+func claim(l *world, prefix, name string) {
+	labels, annotations := l.template.GetLabels(), l.template.GetAnnotations()
+	labels[prefix+"permanent-id"], annotations[prefix+"name"] = "1", name
+	l.template.SetLabels(labels)
+	l.template.SetAnnotations(annotations)
+}
