@@ -11,13 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/karmada"
-	"github.com/fleetworkload/fleetworkload/backends/ocm"
+	"github.com/fleetworkload/fleetworkload/backends/drivers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
 )
@@ -57,7 +55,7 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 	l.ctx, l.stop = context.WithCancel(ctx)
 	l.pool = connection.NewPool(connection.Options{
 		Backends:  cfg.Backends,
-		Factories: factories(),
+		Factories: drivers.Factories(),
 		Source: connection.KubeconfigSource{
 			Secrets: c, Namespace: namespace, InCluster: management, UserAgent: userAgent,
 		},
@@ -74,17 +72,6 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 func (l *live) close() {
 	l.stop()
 	l.stopped.Wait()
-}
-
-func factories() map[config.Type]connection.Factory {
-	return map[config.Type]connection.Factory{
-		config.TypeKarmada: func(cfg *rest.Config, _ config.Backend) (backends.Driver, error) {
-			return karmada.New(cfg, karmada.Options{})
-		},
-		config.TypeOCM: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
-			return ocm.New(cfg, ocmOptions(b.OCM))
-		},
-	}
 }
 
 // identify gives FleetWorkloads that the management cluster knows their UID.

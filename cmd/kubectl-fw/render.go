@@ -16,6 +16,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/drivers"
 	"github.com/fleetworkload/fleetworkload/backends/karmada"
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
@@ -196,7 +197,7 @@ func (b backend) objects(fw *v1alpha1.FleetWorkload) ([]*unstructured.Unstructur
 	if b.kind == config.TypeKarmada {
 		return karmada.Render(p.Desired(targets))
 	}
-	return ocm.Render(p.Desired(targets), ocmOptions(b.ocm))
+	return ocm.Render(p.Desired(targets), drivers.OCMOptions(b.ocm))
 }
 
 // choose returns the clusters that the backend has chosen already, or would choose now.
@@ -238,16 +239,4 @@ func (r *renderer) write(backend string, objects []*unstructured.Unstructured) e
 		}
 	}
 	return nil
-}
-
-// ocmOptions are the driver's options as the manager makes them from its configuration.
-func ocmOptions(c *config.OCM) ocm.Options {
-	if c == nil {
-		return ocm.Options{}
-	}
-	options := ocm.Options{ClusterSets: c.ClusterSets, Attributes: map[v1alpha1.Attribute]ocm.AttributeSource{}}
-	for key, source := range c.Attributes {
-		options.Attributes[v1alpha1.Attribute(key)] = ocm.AttributeSource{Claim: source.Claim, Label: source.Label}
-	}
-	return options
 }

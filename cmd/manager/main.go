@@ -29,8 +29,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/karmada"
-	"github.com/fleetworkload/fleetworkload/backends/ocm"
+	"github.com/fleetworkload/fleetworkload/backends/drivers"
 	"github.com/fleetworkload/fleetworkload/controllers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
@@ -174,7 +173,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	events := make(chan event.TypedGenericEvent[controllers.BackendEvent], 1024)
 	pool := connection.NewPool(connection.Options{
 		Backends:  cfg.Backends,
-		Factories: factories(),
+		Factories: drivers.Factories(),
 		Source: connection.KubeconfigSource{
 			Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
 		},
@@ -208,27 +207,4 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		return fmt.Errorf("set up reconciler: %w", err)
 	}
 	return nil
-}
-
-// factories is the one list of drivers.
-func factories() map[config.Type]connection.Factory {
-	return map[config.Type]connection.Factory{
-		config.TypeKarmada: func(cfg *rest.Config, _ config.Backend) (backends.Driver, error) {
-			return karmada.New(cfg, karmada.Options{})
-		},
-		config.TypeOCM: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
-			return ocm.New(cfg, ocmOptions(b.OCM))
-		},
-	}
-}
-
-func ocmOptions(c *config.OCM) ocm.Options {
-	if c == nil {
-		return ocm.Options{}
-	}
-	options := ocm.Options{ClusterSets: c.ClusterSets, Attributes: map[v1alpha1.Attribute]ocm.AttributeSource{}}
-	for key, source := range c.Attributes {
-		options.Attributes[v1alpha1.Attribute(key)] = ocm.AttributeSource{Claim: source.Claim, Label: source.Label}
-	}
-	return options
 }

@@ -389,12 +389,14 @@ func (f *Fleet) Down(ctx context.Context) error {
 	if !exists(f.state.path) {
 		return fmt.Errorf("no fleet in %s", f.dir)
 	}
-	for name, p := range f.state.Processes {
+	all := maps.Clone(f.state.Processes)
+	maps.Copy(all, f.guests())
+	for name, p := range all {
 		if err := p.kill(); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	for name, p := range f.state.Processes {
+	for name, p := range all {
 		if err := awaitDead(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -403,6 +405,24 @@ func (f *Fleet) Down(ctx context.Context) error {
 		return fmt.Errorf("delete %s: %w", f.dir, err)
 	}
 	return nil
+}
+
+// guests are programs that others run on the fleet, such as the demo's operator. They are found by files NAME.pid in
+// folders of the fleet's own, with the process's number and when it started, in ticks since boot.
+func (f *Fleet) guests() map[string]*process {
+	guests := map[string]*process{}
+	files, _ := filepath.Glob(filepath.Join(f.dir, "*", "*.pid"))
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		p := &process{}
+		if n, err := fmt.Sscan(string(raw), &p.PID, &p.Started); err == nil && n == 2 && p.PID > 1 {
+			guests[file] = p
+		}
+	}
+	return guests
 }
 
 func awaitDead(ctx context.Context, p *process) error {

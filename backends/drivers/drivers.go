@@ -1,0 +1,37 @@
+// Package drivers is the one list of drivers. Only commands import it.
+package drivers
+
+import (
+	"k8s.io/client-go/rest"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/karmada"
+	"github.com/fleetworkload/fleetworkload/backends/ocm"
+	"github.com/fleetworkload/fleetworkload/internal/config"
+	"github.com/fleetworkload/fleetworkload/internal/connection"
+)
+
+// Factories builds a driver for each type of backend that a configuration may name.
+func Factories() map[config.Type]connection.Factory {
+	return map[config.Type]connection.Factory{
+		config.TypeKarmada: func(cfg *rest.Config, _ config.Backend) (backends.Driver, error) {
+			return karmada.New(cfg, karmada.Options{})
+		},
+		config.TypeOCM: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
+			return ocm.New(cfg, OCMOptions(b.OCM))
+		},
+	}
+}
+
+// OCMOptions are the driver's options from the configuration's; nil means the defaults.
+func OCMOptions(c *config.OCM) ocm.Options {
+	if c == nil {
+		return ocm.Options{}
+	}
+	options := ocm.Options{ClusterSets: c.ClusterSets, Attributes: map[v1alpha1.Attribute]ocm.AttributeSource{}}
+	for key, source := range c.Attributes {
+		options.Attributes[v1alpha1.Attribute(key)] = ocm.AttributeSource{Claim: source.Claim, Label: source.Label}
+	}
+	return options
+}
