@@ -356,6 +356,10 @@ func checkConfig(field string, config map[string]any) error {
 
 // variant is the ManifestWork with another update strategy and delete option; see next for when.
 func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
+	if m.strategy == workv1.UpdateStrategyTypeServerSideApply && m.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
+		m.removing == "" && !m.held {
+		return work.DeepCopy()
+	}
 	copied := work.DeepCopy()
 	configs, _, _ := unstructured.NestedSlice(copied.Object, "spec", "manifestConfigs")
 	if len(configs) == 1 {
