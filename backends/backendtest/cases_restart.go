@@ -8,9 +8,6 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-// cutLimit bounds the writes after which the connection is cut off; no step should need so many.
-const cutLimit = 60
-
 func restartCases() []Case {
 	return []Case{
 		{
@@ -18,7 +15,7 @@ func restartCases() []Case {
 			Rules: []string{"R3", "R8"},
 			run: func(s *session) {
 				s.cutOffAfterEach(scene{
-					act:    func(s *session, p plan) bool { return s.passUntilCut(p) },
+					act:    func(s *session, p plan) { s.passUntilCut(p) },
 					finish: func(s *session, p plan) { s.converge(p) },
 					check:  func(r *recorder) { r.wantVersions(1) },
 				})
@@ -30,7 +27,7 @@ func restartCases() []Case {
 			run: func(s *session) {
 				s.cutOffAfterEach(scene{
 					prepare: func(s *session, p plan) { s.converge(p) },
-					act:     func(s *session, p plan) bool { return s.passUntilCut(p.changed()) },
+					act:     func(s *session, p plan) { s.passUntilCut(p.changed()) },
 					finish:  func(s *session, p plan) { s.converge(p.changed()) },
 					check:   func(r *recorder) { r.wantVersions(2) },
 				})
@@ -42,7 +39,7 @@ func restartCases() []Case {
 			run: func(s *session) {
 				s.cutOffAfterEach(scene{
 					prepare: func(s *session, p plan) { s.converge(p) },
-					act:     func(s *session, p plan) bool { return s.removeUntilCut(p, v1alpha1.DeletionPolicyOrphan) },
+					act:     func(s *session, p plan) { s.removeUntilCut(p, v1alpha1.DeletionPolicyOrphan) },
 					finish: func(s *session, p plan) {
 						s.remove(p, v1alpha1.DeletionPolicyOrphan)
 						s.nothingLeft(p)
@@ -57,7 +54,7 @@ func restartCases() []Case {
 			run: func(s *session) {
 				s.cutOffAfterEach(scene{
 					prepare: func(s *session, p plan) { s.converge(p) },
-					act:     func(s *session, p plan) bool { return s.removeUntilCut(p, v1alpha1.DeletionPolicyDelete) },
+					act:     func(s *session, p plan) { s.removeUntilCut(p, v1alpha1.DeletionPolicyDelete) },
 					finish: func(s *session, p plan) {
 						s.remove(p, v1alpha1.DeletionPolicyDelete)
 						s.nothingLeft(p)
@@ -73,28 +70,27 @@ func restartCases() []Case {
 type scene struct {
 	// prepare brings the workload where the scene begins; nil for a workload that does not exist.
 	prepare func(*session, plan)
-	// act goes on until it is done, which is true, or until the connection is cut off.
-	act func(*session, plan) bool
+	// act goes on until it is done or the connection is cut off.
+	act func(*session, plan)
 	// finish goes on where act was cut off and checks the end.
 	finish func(*session, plan)
 	// check looks at what each member object went through; nil when it goes away.
 	check func(*recorder)
 }
 
-// cutOffAfterEach plays the scene again and again, with the connection cut off one write later each time, until it gets
-// through.
+// cutOffAfterEach plays the scene once to count its writes, then again with the connection cut off after each of them.
 func (s *session) cutOffAfterEach(scene scene) {
 	s.t.Helper()
-	for k := range int64(cutLimit) {
-		through := false
-		ok := s.t.Run(fmt.Sprintf("after %d writes", k), func(t *testing.T) {
-			through = s.in(t).cutOffAfter(scene, k)
-		})
-		if !ok || through {
-			return
-		}
+	writes := s.play(scene, "web", -1)
+	if writes == 0 {
+		s.t.Fatal("the scene has no writes")
 	}
-	s.t.Errorf("not through after %d writes", cutLimit)
+	for k := range writes {
+		s.t.Run(fmt.Sprintf("after %d of %d writes", k, writes), func(t *testing.T) {
+			t.Parallel()
+			s.in(t).play(scene, fmt.Sprintf("web-%d", k), k)
+		})
+	}
 }
 
 // in returns a session with new drivers in a subtest.
@@ -105,9 +101,10 @@ func (s *session) in(t *testing.T) *session {
 	return next
 }
 
-func (s *session) cutOffAfter(scene scene, k int64) (through bool) {
+// play plays the scene with the connection cut off after that many writes, or never. It returns how many act made.
+func (s *session) play(scene scene, name string, writes int64) (made int64) {
 	s.t.Helper()
-	p := s.newPlan(fmt.Sprintf("web-%d", k), s.cluster(0), s.cluster(1)).divided(2, 1)
+	p := s.newPlan(name, s.cluster(0), s.cluster(1)).divided(2, 1)
 	p = p.with(s.cluster(1), func(t *planned) { t.greeting = "hola" })
 	if scene.prepare != nil {
 		scene.prepare(s, p)
@@ -123,17 +120,19 @@ func (s *session) cutOffAfter(scene scene, k int64) (through bool) {
 			}
 		}
 	}
-	s.left.Store(k)
-	through = scene.act(s, p)
+	before := s.writes.Load()
+	s.left.Store(writes)
+	scene.act(s, p)
+	made = s.writes.Load() - before
 	scene.finish(s.restarted(), p)
 	for _, r := range recorders {
 		scene.check(r)
 	}
-	return through
+	return made
 }
 
 // passUntilCut passes until the plan is carried out, or a write was refused.
-func (s *session) passUntilCut(p plan) (through bool) {
+func (s *session) passUntilCut(p plan) {
 	s.t.Helper()
 	s.until("the end or the cut", func() string {
 		missing, err := s.pass(p)
@@ -143,16 +142,14 @@ func (s *session) passUntilCut(p plan) (through bool) {
 			}
 			return ""
 		}
-		through = missing == ""
 		if err != nil && backends.CodeOf(err) != "" && !tolerable(err) {
 			s.t.Fatalf("pass: %v", err)
 		}
 		return missing
 	})
-	return through
 }
 
-func (s *session) removeUntilCut(p plan, policy v1alpha1.DeletionPolicy) (through bool) {
+func (s *session) removeUntilCut(p plan, policy v1alpha1.DeletionPolicy) {
 	s.t.Helper()
 	s.until("the end or the cut", func() string {
 		progress, err := s.delete(p.query(), policy)
@@ -165,8 +162,6 @@ func (s *session) removeUntilCut(p plan, policy v1alpha1.DeletionPolicy) (throug
 		if err != nil {
 			return err.Error()
 		}
-		through = progress.Done
 		return progress.Waiting
 	})
-	return through
 }
