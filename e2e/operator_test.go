@@ -107,20 +107,24 @@ func ownOperator(ctx context.Context, name string, opts operatorOptions) (o *ope
 	namespace = makeNamespace(ctx, name)
 	opts.namespaces = []string{namespace}
 	o = newOperator(name, opts)
-	DeferCleanup(func(ctx SpecContext) {
-		defer o.close()
-		defer o.stop(ctx)
-		for _, p := range []*proxy.Proxy{o.management, o.karmada, o.ocm} {
-			p.Set(proxy.Forward)
-			p.HideGroups()
-		}
-		o.journal.Disarm()
-		if r := o.current(); r == nil || r.ended() {
-			o.start(ctx)
-		}
-		removeNamespace(ctx, namespace)
-	}, NodeTimeout(4*time.Minute))
+	DeferCleanup(func(ctx SpecContext) { o.retire(ctx, namespace) }, NodeTimeout(4*time.Minute))
 	return o, namespace
+}
+
+// retire ends an operator for good, when it has cleared its namespace.
+func (o *operator) retire(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	defer o.close()
+	defer o.stop(ctx)
+	for _, p := range []*proxy.Proxy{o.management, o.karmada, o.ocm} {
+		p.Set(proxy.Forward)
+		p.HideGroups()
+	}
+	o.journal.Disarm()
+	if r := o.current(); r == nil || r.ended() {
+		o.start(ctx)
+	}
+	removeNamespace(ctx, namespace)
 }
 
 func newOperator(name string, opts operatorOptions) *operator {

@@ -74,7 +74,7 @@ func keeps(ctx context.Context, fw *v1alpha1.FleetWorkload, pods map[string]stri
 }
 
 // Law 8: a lost backend costs nothing.
-var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm"), Ordered, func() {
+var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm"), Ordered, ContinueOnFailure, func() {
 	var (
 		o         *operator
 		namespace string
@@ -131,7 +131,7 @@ var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm
 			{"refuses connections", proxy.Refuse, nil},
 			{"does not answer", proxy.Blackhole, nil},
 			{"throttles", proxy.TooManyRequests, nil},
-			{"refuses the operator's token", proxy.Unauthorized, []string{"nauthorized"}},
+			{"refuses the operator's token", proxy.Unauthorized, []string{"Unauthorized", "renew the credentials"}},
 		} {
 			It("keeps everything when "+backend+" "+outage.text, func(ctx SpecContext) {
 				proxyOf(backend).Set(outage.mode)

@@ -136,15 +136,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch mode {
 	case TooManyRequests:
 		w.Header().Set("Retry-After", "1")
-		answer(w, http.StatusTooManyRequests, "TooManyRequests")
+		answer(w, http.StatusTooManyRequests, "TooManyRequests", "Too many requests, please try again later.")
 		return
 	case Unauthorized:
-		answer(w, http.StatusUnauthorized, "Unauthorized")
+		answer(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 		return
 	case Forward, Refuse, Blackhole:
 	}
 	if parts := strings.Split(r.URL.Path, "/"); len(parts) > 2 && parts[1] == "apis" && p.isHidden(parts[2]) {
-		answer(w, http.StatusNotFound, "NotFound")
+		answer(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 		return
 	}
 	if hiding && r.URL.Path == "/apis" {
@@ -187,8 +187,9 @@ func Mutates(method string, u *url.URL) bool {
 	return true
 }
 
-func answer(w http.ResponseWriter, code int, reason string) {
+// answer says what an API server would say.
+func answer(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"answered by the test's proxy","reason":%q,"code":%d}`, reason, code)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, code)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -85,9 +86,12 @@ func (p *Pool) Driver(name string) (backends.Driver, error) {
 			Code: backends.CodeNotReady, Message: "the operator has not connected to the backend yet", Remedy: "wait",
 		}
 	case s.err != nil:
+		remedy := "nothing is changed meanwhile; check its connection in the operator's configuration and that its API server is up"
+		if apierrors.IsUnauthorized(s.err) {
+			remedy = "nothing is changed meanwhile; renew the credentials in its kubeconfig"
+		}
 		return nil, &backends.Error{
-			Code: backends.CodeUnavailable, Message: "the backend cannot be used", Err: s.err,
-			Remedy: "nothing is changed meanwhile; check its connection in the operator's configuration and that its API server is up",
+			Code: backends.CodeUnavailable, Message: "the backend cannot be used", Err: s.err, Remedy: remedy,
 		}
 	default:
 		return s.driver, nil
