@@ -69,6 +69,7 @@ func environment(t *testing.T) backendtest.Environment {
 	}
 	env := backendtest.Environment{
 		NewDriver: func(t *testing.T, gate backendtest.Gate) backends.Driver {
+			t.Helper()
 			cfg, err := fleet.RESTConfig(lab.Karmada)
 			if err != nil {
 				t.Fatal(err)
@@ -79,9 +80,12 @@ func environment(t *testing.T) backendtest.Environment {
 			}
 			return d
 		},
-		Namespace: func(t *testing.T) string { return newNamespace(t, backend, members) },
-		Member:    func(name string) backendtest.Store { return backendtest.ClientStore(members[name]) },
-		Backend:   backendtest.ClientStore(backend),
+		Namespace: func(t *testing.T) string {
+			t.Helper()
+			return newNamespace(t, backend, members)
+		},
+		Member:  func(name string) backendtest.Store { return backendtest.ClientStore(members[name]) },
+		Backend: backendtest.ClientStore(backend),
 		Owned: func(ctx context.Context, q backends.Query) ([]*unstructured.Unstructured, error) {
 			return owned(ctx, backend, q)
 		},

@@ -59,7 +59,7 @@ func TestKarmadaRendersTheTargetManifests(t *testing.T) {
 					}
 				}
 				for _, target := range d.Targets {
-					got := asKarmada(t, mustRender(t, d), target.Cluster, func(o *unstructured.Unstructured) {})
+					got := asKarmada(t, mustRender(t, d), target.Cluster, func(*unstructured.Unstructured) {})
 					if diff := cmp.Diff(target.Manifest.Object, got.Object); diff != "" {
 						t.Errorf("%s %s (-target +rendered by Karmada):\n%s", division, target.Cluster, diff)
 					}

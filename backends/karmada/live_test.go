@@ -372,6 +372,7 @@ func join(t *testing.T, backend client.Client, name string, cfg *rest.Config) {
 }
 
 func unjoin(t *testing.T, backend client.Client, name string) {
+	t.Helper()
 	ctx := context.Background()
 	if err := backend.Delete(ctx, reference("cluster.karmada.io/v1alpha1", "Cluster", "", name)); client.IgnoreNotFound(err) != nil {
 		t.Error(err)

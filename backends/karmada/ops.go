@@ -31,11 +31,13 @@ func robust(base map[string]any, ops []jsondiff.Op) []jsondiff.Op {
 	return out
 }
 
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
 // lookup returns the value at a JSON pointer, and whether its parent is a map.
 func lookup(root any, pointer string) (value any, inMap bool) {
 	value = root
 	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		token = unescape.Replace(token)
 		switch parent := value.(type) {
 		case map[string]any:
 			value, inMap = parent[token], true

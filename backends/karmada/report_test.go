@@ -56,16 +56,21 @@ func rendersFor(t *testing.T, d backends.Desired, cluster string, generation int
 	if err != nil {
 		t.Fatal(err)
 	}
-	obj := &workv1alpha1.Work{}
-	obj.Namespace, obj.Name = executionPrefix+cluster, "web-1"
+	obj := workOf(cluster, raw).Work
 	obj.Finalizers = []string{executionFinalizer}
-	obj.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	obj.Status.Conditions = []metav1.Condition{
 		{Type: workv1alpha1.WorkDispatching, Status: metav1.ConditionTrue},
 		{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Message: "Manifest has been successfully applied"},
 	}
 	obj.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: fmt.Appendf(nil,
 		`{"replicas":2,"readyReplicas":2,"generation":4,"observedGeneration":4,"resourceTemplateGeneration":%d}`, generation)}}}
+	return newWork(obj)
+}
+
+func workOf(cluster string, raw []byte) work {
+	obj := &workv1alpha1.Work{}
+	obj.Namespace, obj.Name = executionPrefix+cluster, "web-1"
+	obj.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	return newWork(obj)
 }
 

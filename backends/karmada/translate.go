@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -32,14 +33,21 @@ const conflictMessage = "Karmada will not manage this resource"
 // condition and the write to the member. A ResourceInterpreterCustomization that brings the revision back closes it.
 func translate(q backends.Query, live world, fleet backends.Fleet) backends.Observation {
 	o := backends.Observation{Found: !live.empty()}
+	r := reader{query: q, live: live, suspension: policySuspension(live.policy), lost: map[string]string{}}
 	byCluster := map[string]backends.ClusterObservation{}
 	if live.binding != nil {
-		for _, c := range live.binding.Spec.Clusters {
-			byCluster[c.Name] = backends.ClusterObservation{Cluster: c.Name, Applied: metav1.ConditionUnknown}
+		r.scheduled = scheduled(live.binding)
+		for name := range r.scheduled {
+			byCluster[name] = backends.ClusterObservation{Cluster: name, Applied: metav1.ConditionUnknown}
+		}
+	}
+	for _, c := range fleet.Clusters {
+		if c.Ready != metav1.ConditionTrue {
+			r.lost[c.Name] = c.Message
 		}
 	}
 	for _, w := range live.works {
-		byCluster[w.cluster] = translateWork(q, live, w, fleet)
+		byCluster[w.cluster] = r.read(w)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
 		o.Clusters = append(o.Clusters, byCluster[name])
@@ -47,16 +55,25 @@ func translate(q backends.Query, live world, fleet backends.Fleet) backends.Obse
 	return o
 }
 
-func translateWork(q backends.Query, live world, w work, fleet backends.Fleet) backends.ClusterObservation {
+// reader is what the reports of all clusters are read with.
+type reader struct {
+	query      backends.Query
+	live       world
+	suspension policyv1alpha1.Suspension
+	scheduled  map[string]int32
+	// lost are the clusters that Karmada does not reach, with its message.
+	lost map[string]string
+}
+
+func (r reader) read(w work) backends.ClusterObservation {
 	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Status: statusOf(w)}
-	wanted := live.binding != nil && live.binding.DeletionTimestamp == nil &&
-		slices.ContainsFunc(live.binding.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == w.cluster })
-	c.Removing = w.terminating() || !wanted
-	c.Held = w.suspended() && suspendsOn(policySuspension(live.policy), w.cluster)
+	_, wanted := r.scheduled[w.cluster]
+	c.Removing = w.terminating() || !wanted || r.live.binding.DeletionTimestamp != nil
+	c.Held = w.suspended() && suspendsOn(r.suspension, w.cluster)
 	manifest := w.manifest()
 	if manifest != nil {
 		c.Revision = manifest.GetAnnotations()[v1alpha1.AnnotationRevision]
-		c.Desired = replicasOf(manifest, q.Workload.ReplicasPath)
+		c.Desired = replicasOf(manifest, r.query.Workload.ReplicasPath)
 	}
 	if applied := w.applied(); applied != nil {
 		if applied.Status != metav1.ConditionTrue {
@@ -67,11 +84,11 @@ func translateWork(q backends.Query, live world, w work, fleet backends.Fleet) b
 			c.Applied = applied.Status
 		}
 	}
-	if cluster, found := fleet.Get(w.cluster); found && cluster.Ready != metav1.ConditionTrue {
+	if message, lost := r.lost[w.cluster]; lost {
 		// Karmada keeps the conditions of a lost cluster as they were, also for manifests that came later.
-		c.Applied, c.Message = metav1.ConditionUnknown, "the cluster cannot be reached: "+cluster.Message
+		c.Applied, c.Message = metav1.ConditionUnknown, "the cluster cannot be reached: "+message
 	}
-	c.Current = c.Applied == metav1.ConditionTrue && len(c.Status) > 0 && isCurrent(live, w, manifest, c)
+	c.Current = c.Applied == metav1.ConditionTrue && len(c.Status) > 0 && r.isCurrent(w, manifest, c)
 	return c
 }
 
@@ -90,8 +107,8 @@ func wasTakenUp(w work, manifest *unstructured.Unstructured, status map[string]a
 }
 
 // isCurrent compares generations and replicas.
-func isCurrent(live world, w work, manifest *unstructured.Unstructured, c backends.ClusterObservation) bool {
-	b := live.binding
+func (r reader) isCurrent(w work, manifest *unstructured.Unstructured, c backends.ClusterObservation) bool {
+	b, live := r.live.binding, r.live
 	if live.template == nil || b == nil || b.Generation != b.Status.SchedulerObservedGeneration ||
 		b.Spec.Resource.UID != live.template.GetUID() {
 		return false
@@ -104,7 +121,7 @@ func isCurrent(live world, w work, manifest *unstructured.Unstructured, c backen
 	}
 	// A change of replicas may be rendered once with the new generation and the numbers from before scheduling. Zero is
 	// always an override of ours.
-	if asked, found := scheduled(b)[w.cluster]; c.Desired != nil && *c.Desired != 0 && (!found || asked != *c.Desired) {
+	if asked, found := r.scheduled[w.cluster]; c.Desired != nil && *c.Desired != 0 && (!found || asked != *c.Desired) {
 		return false
 	}
 	now, reported := c.Status["generation"].(int64)
