@@ -88,11 +88,17 @@ test-api: ## Run the tests that need an API server (built and started by the tes
 	go test -tags api -count=1 -timeout 20m $$packages
 
 .PHONY: e2e
-e2e: ## Run the scenarios on a real fleet (E2E_ARGS=-ginkgo.label-filter=ocm)
+e2e: ## Run drivers and scenarios on a real fleet of their own (E2E_ARGS=-run=TestConformance; LAB_DIR=.lab reuses a fleet)
 	@$(say) 'end-to-end tests'
-	@packages="$(call tagged,e2e,e2e)"; \
+	@packages="$(call tagged,e2e,backends e2e)"; \
 	if [ -z "$$packages" ]; then echo 'no package has tests with build tag e2e' >&2; exit 1; fi; \
-	go test -tags e2e -count=1 -timeout 60m -p 1 -v $$packages $(E2E_ARGS)
+	if [ -z "$${LAB_DIR:-}" ]; then \
+		export LAB_DIR=$(CURDIR)/.lab-e2e; \
+		trap 'go run ./e2e/lab/cmd/lab down --dir "$$LAB_DIR"' EXIT; \
+		go run ./e2e/lab/cmd/lab up --dir "$$LAB_DIR"; \
+	fi; \
+	export LAB_DIR="$$(realpath "$$LAB_DIR")"; \
+	go test -tags e2e -count=1 -timeout 60m -p 1 -parallel 6 $$packages $(E2E_ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
