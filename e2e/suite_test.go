@@ -48,7 +48,13 @@ func TestE2E(t *testing.T) {
 	klog.SetOutput(GinkgoWriter)
 	klog.LogToStderr(false)
 	ctrl.SetLogger(GinkgoLogr)
-	RunSpecs(t, "FleetWorkload")
+	suite, reporter := GinkgoConfiguration()
+	reporter.Verbose = reporter.Verbose || testing.Verbose()
+	if deadline, set := t.Deadline(); set {
+		// go test ends the process without a word: the fleet must be taken down before.
+		suite.Timeout = min(suite.Timeout, time.Until(deadline)-3*time.Minute)
+	}
+	RunSpecs(t, "FleetWorkload", suite, reporter)
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
