@@ -59,9 +59,12 @@ func Diff(from, to map[string]any) []Op {
 	return diffMaps(nil, "", from, to)
 }
 
+// escape writes keys into JSON pointers (RFC 6901, section 3). Building it costs more than using it.
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
 // Escape returns a key as it stands in a JSON pointer (RFC 6901, section 3).
 func Escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return escape.Replace(key)
 }
 
 // Pointer returns the JSON pointer of a field path.
