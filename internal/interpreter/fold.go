@@ -20,6 +20,8 @@ type Fold struct {
 	observed bag
 	intern   map[string]string
 	scratch  []value
+	// free are rows not in use yet: they are made in chunks.
+	free []foldRow
 }
 
 type foldRow struct {
@@ -88,10 +90,23 @@ func (f *Fold) Remove(cluster string) {
 func (f *Fold) row(cluster string) *foldRow {
 	row, known := f.rows[cluster]
 	if !known {
-		row = &foldRow{values: make([]value, len(f.kind.Status))}
+		if len(f.free) == 0 {
+			f.grow()
+		}
+		row, f.free = &f.free[0], f.free[1:]
 		f.rows[cluster] = row
 	}
 	return row
+}
+
+// grow makes rows, twice as many as there are.
+func (f *Fold) grow() {
+	n, fields := min(max(8, len(f.rows)), 512), len(f.kind.Status)
+	values := make([]value, n*fields)
+	f.free = make([]foldRow, n)
+	for i := range f.free {
+		f.free[i].values = values[i*fields : (i+1)*fields : (i+1)*fields]
+	}
 }
 
 func (f *Fold) put(cluster string, values []value) {

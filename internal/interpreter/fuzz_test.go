@@ -90,10 +90,10 @@ func check(t *testing.T, kind *Kind, report Report) {
 }
 
 // gadget is a kind of the configuration with every sort of rule.
-func gadget(t testing.TB) *Kind {
-	t.Helper()
+func gadget(tb testing.TB) *Kind {
+	tb.Helper()
 	gvk := schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}
-	return registry(t, widget()).For(gvk)
+	return registry(tb, widget()).For(gvk)
 }
 
 // FuzzScan: the scanner of raw JSON agrees with the decoder on what a status says, and on what is no status.
@@ -183,6 +183,41 @@ func hasDuplicates(d *json.Decoder) bool {
 			stack = append(stack, frame{})
 		case json.Delim('}'), json.Delim(']'):
 			stack = stack[:len(stack)-1]
+		}
+	}
+}
+
+// TestRandomStatuses: on statuses of every kind, with absent, null, wrong and huge fields, health never lies, and raw
+// JSON, nested and flat say the same.
+func TestRandomStatuses(t *testing.T) {
+	r := rand.New(rand.NewSource(4))
+	for _, kind := range registry(t).Kinds() {
+		count := map[string]int{}
+		for range 2000 {
+			status := randomStatus(r, kind, 3)
+			manifest := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+				"replicas": int64(r.Intn(4)), "paused": r.Intn(5) == 0, "suspend": r.Intn(5) == 0,
+			}}}
+			report := Report{Manifest: manifest, Status: status}
+			check(t, kind, report)
+			state, errRead := kind.State(report)
+			count[string(state.Health)]++
+			raw, err := json.Marshal(status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			errScan := kind.scan.scan(raw, make([]value, len(kind.Status)), nil)
+			if (errScan == nil) != (errRead == nil) {
+				t.Fatalf("%s: %s: scanned %v, read %v", kind.GVK(), raw, errScan, errRead)
+			}
+			if errRead == nil {
+				if again, _ := kind.State(flat(kind, report)); again.Message != state.Message {
+					t.Fatalf("%s: %s: nested %+v, flat %+v", kind.GVK(), raw, state, again)
+				}
+			}
+		}
+		if count["Healthy"] == 0 || count["Progressing"]+count["Degraded"] == 0 || count["Unknown"] == 0 {
+			t.Errorf("%s: the statuses are not varied: %v", kind.GVK(), count)
 		}
 	}
 }

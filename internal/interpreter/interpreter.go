@@ -403,6 +403,31 @@ func render(parts []part, env []value) string {
 	return b.String()
 }
 
+// FieldValue is one status field of one cluster.
+type FieldValue struct {
+	Field
+	// Value is int64, string or bool; nil when it was not reported.
+	Value any
+}
+
+// Fields reads the status fields of a report, in the order of the definition. A counter that a status leaves out is 0.
+func (k *Kind) Fields(report Report) ([]FieldValue, error) {
+	values := make([]value, len(k.Status))
+	if err := k.readStatus(report.Status, values); err != nil {
+		return nil, err
+	}
+	looked := seen(values)
+	fields := make([]FieldValue, 0, len(values))
+	for i, f := range k.Status {
+		v := FieldValue{Field: f}
+		if values[i].set || (looked && f.Absent == Zero) {
+			v.Value = plain(values[i], f.Type)
+		}
+		fields = append(fields, v)
+	}
+	return fields, nil
+}
+
 // Replicas reads the number of replicas; ok is false when the manifest does not say.
 func Replicas(kind *Kind, manifest *unstructured.Unstructured) (n int32, ok bool, err error) {
 	path := kind.ReplicasPath()

@@ -113,16 +113,16 @@ func (p *pass) space() {
 
 // shape names the value that is next.
 func (p *pass) shape() string {
-	switch c := p.peek(); {
-	case c == '{':
+	switch p.peek() {
+	case '{':
 		return "an object"
-	case c == '[':
+	case '[':
 		return "a list"
-	case c == '"':
+	case '"':
 		return "a string"
-	case c == 't' || c == 'f':
+	case 't', 'f':
 		return "a boolean"
-	case c == 'n':
+	case 'n':
 		return "null"
 	default:
 		return "a number"
@@ -339,8 +339,8 @@ func (p *pass) key() ([]byte, error) {
 
 // scalar reads a value of a type; null is absence.
 func (p *pass) scalar(t Type) (value, error) {
-	switch c := p.peek(); {
-	case c == '"':
+	switch c := p.peek(); c {
+	case '"':
 		s, err := p.key()
 		switch {
 		case err != nil:
@@ -349,7 +349,7 @@ func (p *pass) scalar(t Type) (value, error) {
 			return value{s: p.text(s), set: true}, nil
 		}
 		return convert("", t)
-	case c == 't' || c == 'f':
+	case 't', 'f':
 		b := c == 't'
 		word := "false"
 		if b {
@@ -359,11 +359,11 @@ func (p *pass) scalar(t Type) (value, error) {
 			return value{}, err
 		}
 		return convert(b, t)
-	case c == 'n':
+	case 'n':
 		return value{}, p.literal("null")
-	case c == '{':
+	case '{':
 		return convert(map[string]any{}, t)
-	case c == '[':
+	case '[':
 		return convert([]any{}, t)
 	default:
 		return p.number(t)

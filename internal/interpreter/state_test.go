@@ -11,33 +11,33 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
-func registry(t testing.TB, descriptions ...Description) *Registry {
-	t.Helper()
+func registry(tb testing.TB, descriptions ...Description) *Registry {
+	tb.Helper()
 	r, err := New(descriptions...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
 
-func kindOf(t testing.TB, apiVersion, kind string) *Kind {
-	t.Helper()
-	k := registry(t).For(schema.FromAPIVersionAndKind(apiVersion, kind))
+func kindOf(tb testing.TB, apiVersion, kind string) *Kind {
+	tb.Helper()
+	k := registry(tb).For(schema.FromAPIVersionAndKind(apiVersion, kind))
 	if !k.Known() {
-		t.Fatalf("%s %s is not known", apiVersion, kind)
+		tb.Fatalf("%s %s is not known", apiVersion, kind)
 	}
 	return k
 }
 
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
+func object(tb testing.TB, text string) *unstructured.Unstructured {
+	tb.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var u unstructured.Unstructured
 	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &u
 }
@@ -52,11 +52,11 @@ type live struct {
 	message string
 }
 
-func (l live) object(t testing.TB) *unstructured.Unstructured {
-	t.Helper()
+func (l live) object(tb testing.TB) *unstructured.Unstructured {
+	tb.Helper()
 	body := map[string]any{}
 	if err := yaml.Unmarshal([]byte(l.body), &body); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	body["apiVersion"], body["kind"] = l.apiVersion, l.kind
 	if body["metadata"] == nil {
@@ -64,9 +64,9 @@ func (l live) object(t testing.TB) *unstructured.Unstructured {
 	}
 	text, err := yaml.Marshal(body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return object(t, string(text))
+	return object(tb, string(text))
 }
 
 const (

@@ -239,3 +239,23 @@ func TestInputIsNotChanged(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestClusterScopedKindsHaveNoNamespace(t *testing.T) {
+	p, err := New(workload(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","spec":{}}`, nil), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Query.Workload.Namespace != "" || p.Template.GetNamespace() != "" || p.Replicas != nil {
+		t.Errorf("got namespace %q, template in %q, replicas %v", p.Query.Workload.Namespace, p.Template.GetNamespace(), p.Replicas)
+	}
+}
+
+func TestKindsThatNobodyDescribedAreCarried(t *testing.T) {
+	p, err := New(workload(`{"apiVersion":"example.io/v1","kind":"Gadget","spec":{"size":3}}`, nil), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := p.Query.Workload; w.Resource != "gadgets" || w.Namespace != "shop" || p.Replicas != nil || p.Kind.Known() {
+		t.Errorf("got %+v", w)
+	}
+}
