@@ -95,9 +95,9 @@ const (
 
 // described is what a description adds to a Kind.
 type described struct {
-	rules    []celRule
-	hasReady bool
-	feedback []backends.FeedbackField
+	rules      []celRule
+	hasHealthy bool
+	feedback   []backends.FeedbackField
 	// extra are the paths of Feedback, to put flat values back where rules look for them.
 	extra []namedPath
 }
@@ -274,7 +274,7 @@ func contains(list []Type, t Type) bool {
 
 func (d Description) compileHealth(at string) (*described, []error) {
 	var errs []error
-	extra := &described{hasReady: d.Health.Healthy != ""}
+	extra := &described{hasHealthy: d.Health.Healthy != ""}
 	for i, f := range d.Feedback {
 		path, err := ParsePath(f.Path)
 		if err != nil {
@@ -369,7 +369,7 @@ func (d *described) state(k *Kind, report Report, env *[maxSlots]value) (State, 
 		}
 	}
 	s.Message = "none of the kind's rules holds"
-	if d.hasReady {
+	if d.hasHealthy {
 		s.Health, s.Message = v1alpha1.HealthProgressing, "the rule for healthy does not hold yet"
 	}
 	return s, nil

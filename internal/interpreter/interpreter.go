@@ -182,21 +182,28 @@ func seen(status []value) bool {
 	return false
 }
 
+// readStatus reads a status that is nested as the object has it, or flat under the names of fields; a flat value counts
+// before a nested one.
 func (k *Kind) readStatus(status map[string]any, into []value) error {
 	if wrong, found := status[malformedStatus]; found {
 		return fmt.Errorf("status: want an object, got %v", wrong)
 	}
 	for i, f := range k.Status {
-		raw, flat := status[f.Name]
-		if !flat && f.At != f.Name {
-			var err error
-			if raw, err = f.Path[1:].lookup(status); err != nil {
+		var v value
+		if f.At != f.Name {
+			raw, err := f.Path[1:].lookup(status)
+			if err != nil {
 				return fmt.Errorf("status.%w", err)
 			}
+			if v, err = convert(raw, f.Type); err != nil {
+				return fmt.Errorf("status.%s: %w", f.At, err)
+			}
 		}
-		v, err := convert(raw, f.Type)
-		if err != nil {
-			return fmt.Errorf("status.%s: %w", f.At, err)
+		if raw, flat := status[f.Name]; flat {
+			var err error
+			if v, err = convert(raw, f.Type); err != nil {
+				return fmt.Errorf("status.%s: %w", f.Name, err)
+			}
 		}
 		into[i] = v
 	}
