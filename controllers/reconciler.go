@@ -22,6 +22,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 // Reconciler brings FleetWorkloads to what their spec says, one step a pass.
@@ -29,6 +30,8 @@ type Reconciler struct {
 	client.Client
 	// Backends finds the driver of a backend.
 	Backends backends.Registry
+	// Kinds knows the workload kinds.
+	Kinds *interpreter.Registry
 	// Recorder writes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.

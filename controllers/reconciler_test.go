@@ -26,6 +26,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 	"github.com/fleetworkload/fleetworkload/e2e/statuscheck"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 var key = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -92,8 +93,12 @@ func newWorld(t *testing.T) *world {
 				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 			},
 		}).Build()
+	kinds, err := interpreter.New()
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.Reconciler = &Reconciler{
-		Client: w.client, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
+		Kinds: kinds, Client: w.client, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), MaxRemovalPercent: 50,
 	}
 	return w

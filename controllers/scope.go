@@ -21,7 +21,7 @@ type scope struct {
 	backend string
 	driver  backends.Driver
 	query   backends.Query
-	kind    interpreter.Kind
+	kind    *interpreter.Kind
 
 	fleet    *backends.Fleet
 	observed *backends.Observation

@@ -162,7 +162,7 @@ func (s *scope) reports() []aggregate.Report {
 	return out
 }
 
-// interpret reads one cluster's report. A report that cannot be read is none.
+// interpret reads one cluster's report. A report that cannot be read is Unknown and says why.
 func (s *scope) interpret(target backends.Target, o backends.ClusterObservation) *interpreter.State {
 	if o.Status == nil || s.kind == nil {
 		return nil
@@ -171,10 +171,7 @@ func (s *scope) interpret(target backends.Target, o backends.ClusterObservation)
 	if desired == nil {
 		desired = o.Desired
 	}
-	state, err := s.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status})
-	if err != nil {
-		return nil
-	}
+	state, _ := s.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status})
 	return &state
 }
 

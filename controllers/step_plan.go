@@ -9,7 +9,7 @@ import (
 
 // understand reads the spec. Which object a FleetWorkload carries cannot change once something was sent.
 func (r *Reconciler) understand(_ context.Context, s *scope) error {
-	p, err := plan.New(s.fw)
+	p, err := plan.New(s.fw, r.Kinds)
 	if err != nil {
 		return err
 	}

@@ -22,11 +22,8 @@ func (r *Reconciler) identify(_ context.Context, s *scope) error {
 		}
 		ref = plan.Reference(manifest)
 	}
-	query, kind, err := plan.Query(s.fw, *ref)
-	if err != nil {
-		return err
-	}
-	s.query, s.kind, s.record.workload = query, kind, ref
+	s.query, s.kind = plan.Query(s.fw, *ref, r.Kinds)
+	s.record.workload = ref
 	return nil
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/controllers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 // userAgent names the operator to API servers.
@@ -194,8 +195,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("add connections: %w", err)
 	}
+	kinds, err := interpreter.New(cfg.Kinds...)
+	if err != nil {
+		return fmt.Errorf("operator configuration: %w", err)
+	}
 	reconciler := &controllers.Reconciler{
 		Client:            mgr.GetClient(),
+		Kinds:             kinds,
 		Backends:          measures.Instrument(pool),
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
 		Clock:             clock.RealClock{},

@@ -107,7 +107,10 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 	out.Revision, out.Applied = o.Revision, o.Applied
 	if r.State != nil {
 		s := *r.State
-		out.Replicas, out.Ready, out.Updated, out.Available = &s.Replicas, &s.Ready, &s.Updated, &s.Available
+		out.Replicas, out.Ready, out.Updated, out.Available = s.Replicas, s.Ready, s.Updated, s.Available
+		if out.Desired == nil {
+			out.Desired = s.Desired
+		}
 	}
 	switch {
 	case out.Stale == metav1.ConditionTrue:
@@ -209,7 +212,7 @@ func count(rows []v1alpha1.ClusterStatus, targets map[string]bool, revision stri
 		scheduled++
 		if r.Applied == metav1.ConditionTrue && r.Revision == revision {
 			applied++
-			if r.Stale == metav1.ConditionFalse && r.Health != v1alpha1.HealthUnknown && r.Replicas != nil {
+			if r.Stale == metav1.ConditionFalse && r.Health != v1alpha1.HealthUnknown {
 				upToDate++
 			}
 		}

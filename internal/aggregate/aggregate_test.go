@@ -23,7 +23,7 @@ func healthy(name string, replicas int32) Report {
 		Name: name, Target: true, Desired: &replicas,
 		Cluster:  &backends.Cluster{Name: name, Ready: metav1.ConditionTrue},
 		Observed: &backends.ClusterObservation{Cluster: name, Revision: "r1", Applied: metav1.ConditionTrue, Current: true, Status: map[string]any{}},
-		State:    &interpreter.State{Replicas: replicas, Ready: replicas, Updated: replicas, Available: replicas, Health: v1alpha1.HealthHealthy},
+		State:    &interpreter.State{Replicas: &replicas, Ready: &replicas, Updated: &replicas, Available: &replicas, Health: v1alpha1.HealthHealthy},
 	}
 }
 

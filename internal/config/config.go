@@ -8,6 +8,8 @@ import (
 	"regexp"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 // APIVersion and Kind stand at the head of a configuration file.
@@ -34,6 +36,8 @@ type Configuration struct {
 	Backends []Backend `json:"backends"`
 	// Guards hold back what looks like a mistake.
 	Guards Guards `json:"guards,omitempty"`
+	// Kinds describe workload kinds that are not built in.
+	Kinds []interpreter.Description `json:"kinds,omitempty"`
 }
 
 // Backend is one named control plane.
@@ -125,6 +129,9 @@ func (c Configuration) validate() error {
 	}
 	if p := c.Guards.RemovalPercent(); p < 0 || p > 100 {
 		errs = append(errs, fmt.Errorf("guards.maxRemovalPercent: %d is not from 0 to 100", p))
+	}
+	if _, err := interpreter.New(c.Kinds...); err != nil {
+		errs = append(errs, err)
 	}
 	seen := map[string]bool{}
 	for i, b := range c.Backends {

@@ -1,9 +1,14 @@
 // Package interpreter gives one meaning to every workload kind: where replicas and the pod template are, which status
-// fields matter, and what they say about health. It is pure: no client, no clock.
+// fields matter, and what they say about health. Kinds are data (Definition); kinds of the operator's configuration are
+// data too (Description). It is pure: no client, no clock.
 package interpreter
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,57 +19,424 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-// Kind is what we know about one workload kind. Implementations are pure and safe for concurrent use.
-type Kind interface {
-	// Resource is the plural of the kind.
-	Resource() string
-	// ReplicasPath leads to the number of replicas; empty for kinds without.
-	ReplicasPath() []string
-	// PodTemplatePath leads to the pod template; empty for kinds without.
-	PodTemplatePath() []string
-	// SelectorPath leads to the pods' label selector; empty for kinds without.
-	SelectorPath() []string
-	// Feedback are the status fields that State reads.
-	Feedback() []backends.FeedbackField
-	// State interprets a report of one cluster. Absent numbers count as zero, so status must be a current report.
-	State(report Report) (State, error)
+// nameDesired is the input that Report.Desired overrules.
+const nameDesired = "desired"
+
+// Kind is what we know about one workload kind, ready for use. It is immutable and safe for concurrent use.
+type Kind struct {
+	Definition
+
+	vars     variables
+	observes bool
+	counts   [7]*Expr
+	scan     *scanner
+
+	// described is set for kinds of the configuration, generic for kinds nobody described.
+	described *described
+	generic   genericMode
 }
 
 // Report is what one cluster says about the workload.
 type Report struct {
-	// Manifest is the target manifest; nil when it is not known.
+	// Manifest is the target manifest, or the live object; nil when it is not known.
 	Manifest *unstructured.Unstructured
 	// Desired is how many replicas were asked of the cluster; nil when not known.
 	Desired *int32
-	// Status is the object's status, or as much of it as was fed back.
+	// Status is the object's status, or as much of it as was fed back: nested as the object has it, or flat under the
+	// names of Feedback. metadata.generation is in it as generation. nil when nothing was reported.
 	Status map[string]any
 }
 
-// State is a workload's state on one cluster, the same for every kind.
+// State is a workload's state on one cluster, the same for every kind. Numbers are nil when the kind has none, or the
+// cluster has not reported them.
 type State struct {
-	Replicas, Ready, Updated, Available int32
-	Health                              v1alpha1.Health
+	Desired, Replicas, Ready, Updated, Available *int32
+	// Progress is how far the workload has come; nil when its kind does not tell.
+	Progress *Progress
+	// UpToDate is true when every pod that is wanted is of the newest revision. It is false under a partition.
+	UpToDate bool
+
+	Health v1alpha1.Health
+	Reason Reason
 	// Message says why, for a person. It does not change while the report does not.
 	Message string
 }
 
-// For returns what is known about a kind.
-func For(gvk schema.GroupVersionKind) (Kind, bool) {
-	switch gvk {
-	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}:
-		return deployment{}, true
-	case schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}:
-		return cloneSet{}, true
+// Progress is how far a workload has come.
+type Progress struct{ Done, Total int32 }
+
+// GVK is the kind's name.
+func (k *Kind) GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Definition.Kind}
+}
+
+// Known is true for kinds with rules: built in, or described in the configuration.
+func (k *Kind) Known() bool { return k.generic == genericNone }
+
+// ReplicasPath leads to the number of replicas; empty for kinds without.
+func (k *Kind) ReplicasPath() []string { return split(k.Replicas) }
+
+// SelectorPath leads to the pods' label selector; empty for kinds without.
+func (k *Kind) SelectorPath() []string { return split(k.Selector) }
+
+// PodTemplatePath leads to the pod template of the manifest; nil for kinds without, and for manifests without. A
+// UnitedDeployment has one of four, a cron job's is nested.
+func (k *Kind) PodTemplatePath(manifest *unstructured.Unstructured) []string {
+	for _, text := range k.PodTemplates {
+		path := split(text)
+		if v, found, err := unstructured.NestedFieldNoCopy(manifest.Object, path...); err == nil && found && v != nil {
+			return path
+		}
+	}
+	if len(k.PodTemplates) == 1 {
+		return split(k.PodTemplates[0])
+	}
+	return nil
+}
+
+func split(path string) []string {
+	if path == "" {
+		return nil
+	}
+	return strings.Split(path, ".")
+}
+
+// Feedback are the fields of the object that State reads, all of them scalars.
+func (k *Kind) Feedback() []backends.FeedbackField {
+	fields := make([]backends.FeedbackField, 0, len(k.Status))
+	for _, f := range k.Status {
+		if f.Name != fieldTemplateGeneration {
+			fields = append(fields, feedback(f))
+		}
+	}
+	if k.described != nil {
+		fields = append(fields, k.described.feedback...)
+	}
+	return fields
+}
+
+// ReportOf makes the report that a live object is of itself.
+func ReportOf(object *unstructured.Unstructured) Report {
+	report := Report{Manifest: object}
+	status, ok := object.Object["status"].(map[string]any)
+	if !ok && object.Object["status"] != nil {
+		// Not absence: reading it will say what is wrong.
+		return Report{Manifest: object, Status: map[string]any{malformedStatus: shape(object.Object["status"])}}
+	}
+	report.Status = make(map[string]any, len(status)+1)
+	for name, v := range status {
+		report.Status[name] = v
+	}
+	if g, found, err := unstructured.NestedFieldNoCopy(object.Object, "metadata", "generation"); err == nil && found {
+		report.Status[fieldGeneration] = g
+	}
+	return report
+}
+
+// malformedStatus marks a status that is no object. No API has a field of this name.
+const malformedStatus = "fleetworkload.io/malformed"
+
+// State interprets a report. It never fails to give a State: what cannot be read is Unknown, says why, and comes with
+// the error.
+func (k *Kind) State(report Report) (State, error) {
+	if report.Status == nil {
+		return State{Health: v1alpha1.HealthUnknown, Reason: ReasonWaitingForStatus, Message: "no report from the cluster yet"}, nil
+	}
+	var env [maxSlots]value
+	if err := k.read(report, &env); err != nil {
+		return malformed(err)
+	}
+	switch {
+	case k.described != nil:
+		return k.described.state(k, report, &env)
+	case k.generic != genericNone:
+		return k.genericState(report, &env)
 	default:
-		return nil, false
+		return k.evaluate(&env)
 	}
 }
 
-// Supported lists the kinds that For knows, for messages.
-func Supported() string { return "apps/v1 Deployment, apps.kruise.io/v1alpha1 CloneSet" }
+func malformed(err error) (State, error) {
+	return State{Health: v1alpha1.HealthUnknown, Reason: ReasonMalformed, Message: err.Error()}, err
+}
+
+// read fills the variables from a report.
+func (k *Kind) read(report Report, env *[maxSlots]value) error {
+	if err := k.readStatus(report.Status, env[:len(k.Status)]); err != nil {
+		return err
+	}
+	if err := k.readSpec(report, env); err != nil {
+		return err
+	}
+	env[k.vars["seen"].slot] = truth(seen(env[:len(k.Status)]))
+	return nil
+}
+
+// seen is true when the report has any field that we know: the object was looked at.
+func seen(status []value) bool {
+	for _, v := range status {
+		if v.set {
+			return true
+		}
+	}
+	return false
+}
+
+// readStatus reads a status that is nested as the object has it, or flat under the names of fields; a flat value counts
+// before a nested one.
+func (k *Kind) readStatus(status map[string]any, into []value) error {
+	if wrong, found := status[malformedStatus]; found {
+		return fmt.Errorf("status: want an object, got %v", wrong)
+	}
+	for i, f := range k.Status {
+		var v value
+		if f.At != f.Name {
+			raw, err := f.Path[1:].lookup(status)
+			if err != nil {
+				return fmt.Errorf("status.%w", err)
+			}
+			if v, err = convert(raw, f.Type); err != nil {
+				return fmt.Errorf("status.%s: %w", f.At, err)
+			}
+		}
+		if raw, flat := status[f.Name]; flat {
+			var err error
+			if v, err = convert(raw, f.Type); err != nil {
+				return fmt.Errorf("status.%s: %w", f.Name, err)
+			}
+		}
+		into[i] = v
+	}
+	return nil
+}
+
+func (k *Kind) readSpec(report Report, env *[maxSlots]value) error {
+	desired := report.Desired
+	for i, in := range k.Spec {
+		slot := len(k.Status) + i
+		if in.Name == nameDesired && desired != nil {
+			if *desired < 0 {
+				return fmt.Errorf("%d replicas were asked for", *desired)
+			}
+			env[slot] = value{i: int64(*desired), set: true}
+			continue
+		}
+		if report.Manifest == nil {
+			continue
+		}
+		var known value
+		if d, declared := k.vars[nameDesired]; declared {
+			known = env[d.slot]
+		}
+		v, err := in.read(report.Manifest.Object, known)
+		if err != nil {
+			return err
+		}
+		env[slot] = v
+	}
+	return nil
+}
+
+func (in *Input) read(manifest map[string]any, desired value) (value, error) {
+	if in.At != "" {
+		raw, err := in.Path.lookup(manifest)
+		if err != nil {
+			return value{}, err
+		}
+		v, err := convert(raw, in.Type)
+		if err != nil {
+			return value{}, fmt.Errorf("%s: %w", in.At, err)
+		}
+		if v.set {
+			return v, nil
+		}
+	}
+	if in.Derive != "" {
+		return derivations[in.Derive](manifest, desired)
+	}
+	if in.Default != nil {
+		return value{i: *in.Default, set: true}, nil
+	}
+	return value{}, nil
+}
+
+// convert types a JSON value. null is absence.
+func convert(raw any, t Type) (value, error) {
+	if raw == nil {
+		return value{}, nil
+	}
+	switch t {
+	case TypeBool:
+		if b, ok := raw.(bool); ok {
+			return truth(b), nil
+		}
+		return value{}, fmt.Errorf("want a boolean, got %s", shape(raw))
+	case TypeString:
+		if s, ok := raw.(string); ok {
+			return value{s: s, set: true}, nil
+		}
+		return value{}, fmt.Errorf("want a string, got %s", shape(raw))
+	case TypeObject:
+		if o, ok := raw.(map[string]any); ok {
+			return value{set: len(o) > 0}, nil
+		}
+		return value{}, fmt.Errorf("want an object, got %s", shape(raw))
+	case TypePartition:
+		if s, ok := raw.(string); ok {
+			if s == "" {
+				return value{}, errors.New("want a number or a percentage, got an empty string")
+			}
+			return value{s: s, set: true}, nil
+		}
+		n, err := whole(raw, -maxInt, maxInt)
+		return value{i: n, set: err == nil}, err
+	case TypeLong:
+		n, err := whole(raw, 0, maxLong)
+		return value{i: n, set: err == nil}, err
+	default:
+		n, err := whole(raw, 0, maxInt)
+		return value{i: n, set: err == nil}, err
+	}
+}
+
+// whole reads a whole number. Decoders give int64 or float64, for the same JSON.
+func whole(raw any, least, most int64) (int64, error) {
+	var n int64
+	switch v := raw.(type) {
+	case int64:
+		n = v
+	case int32:
+		n = int64(v)
+	case int:
+		n = int64(v)
+	case float64:
+		if v != math.Trunc(v) || v < float64(least) || v > float64(most) {
+			return 0, fmt.Errorf("%v is not a whole number from %d to %d", v, least, most)
+		}
+		n = int64(v)
+	default:
+		return 0, fmt.Errorf("want a number, got %s", shape(raw))
+	}
+	if n < least || n > most {
+		return 0, fmt.Errorf("%d is not from %d to %d", n, least, most)
+	}
+	return n, nil
+}
+
+// evaluate computes the lets, then takes the first rule that holds.
+func (k *Kind) evaluate(env *[maxSlots]value) (State, error) {
+	base := len(k.Status) + len(k.Spec) + 1
+	for i := range k.Lets {
+		v, err := k.Lets[i].Compiled.eval(env[:])
+		if err != nil {
+			return malformed(err)
+		}
+		env[base+i] = v
+	}
+	for i := range k.Rules {
+		r := &k.Rules[i]
+		if r.Compiled != nil {
+			holds, err := r.Compiled.holds(env[:])
+			if err != nil {
+				return malformed(err)
+			}
+			if !holds {
+				continue
+			}
+		}
+		s := State{Health: r.Health, Reason: r.Reason, Message: render(r.message, env[:])}
+		return s, k.count(&s, env)
+	}
+	return malformed(errors.New("no rule holds"))
+}
+
+// count fills in the numbers. They stay absent until the object was looked at.
+func (k *Kind) count(s *State, env *[maxSlots]value) error {
+	if env[k.vars["seen"].slot].i == 0 {
+		return nil
+	}
+	var progress Progress
+	for i, into := range []**int32{&s.Desired, &s.Replicas, &s.Ready, &s.Updated, &s.Available} {
+		e := k.counts[i]
+		if e == nil || (e.Op == "var" && e.Name == nameDesired && !env[e.slot].set) {
+			continue
+		}
+		n, err := e.number(env[:])
+		if err != nil {
+			return err
+		}
+		*into = clamped(n)
+	}
+	if k.counts[5] != nil && k.counts[6] != nil {
+		done, err := k.counts[5].number(env[:])
+		total, errTotal := k.counts[6].number(env[:])
+		if err := errors.Join(err, errTotal); err != nil {
+			return err
+		}
+		progress.Total = *clamped(total)
+		progress.Done = min(*clamped(done), progress.Total)
+		s.Progress = &progress
+	}
+	s.UpToDate = s.Updated != nil && s.Desired != nil && *s.Updated >= *s.Desired &&
+		s.Reason != ReasonNotObserved && s.Reason != ReasonWaitingForStatus
+	return nil
+}
+
+func clamped(n int64) *int32 {
+	c := int32(min(max(n, 0), maxInt))
+	return &c
+}
+
+func render(parts []part, env []value) string {
+	switch len(parts) {
+	case 0:
+		return ""
+	case 1:
+		if parts[0].slot < 0 {
+			return parts[0].text
+		}
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		switch {
+		case p.slot < 0:
+			b.WriteString(p.text)
+		case p.text == string(TypeString):
+			b.WriteString(shorten(env[p.slot].s))
+		default:
+			b.WriteString(strconv.FormatInt(env[p.slot].i, 10))
+		}
+	}
+	return b.String()
+}
+
+// FieldValue is one status field of one cluster.
+type FieldValue struct {
+	Field
+	// Value is int64, string or bool; nil when it was not reported.
+	Value any
+}
+
+// Fields reads the status fields of a report, in the order of the definition. A counter that a status leaves out is 0.
+func (k *Kind) Fields(report Report) ([]FieldValue, error) {
+	values := make([]value, len(k.Status))
+	if err := k.readStatus(report.Status, values); err != nil {
+		return nil, err
+	}
+	looked := seen(values)
+	fields := make([]FieldValue, 0, len(values))
+	for i, f := range k.Status {
+		v := FieldValue{Field: f}
+		if values[i].set || (looked && f.Absent == Zero) {
+			v.Value = plain(values[i], f.Type)
+		}
+		fields = append(fields, v)
+	}
+	return fields, nil
+}
 
 // Replicas reads the number of replicas; ok is false when the manifest does not say.
-func Replicas(kind Kind, manifest *unstructured.Unstructured) (n int32, ok bool, err error) {
+func Replicas(kind *Kind, manifest *unstructured.Unstructured) (n int32, ok bool, err error) {
 	path := kind.ReplicasPath()
 	if len(path) == 0 {
 		return 0, false, nil
@@ -75,21 +447,43 @@ func Replicas(kind Kind, manifest *unstructured.Unstructured) (n int32, ok bool,
 	}
 	i, isInt := v.(int64)
 	if !isInt || i < 0 || i > 1_000_000 {
-		return 0, false, fmt.Errorf("replicas must be a whole number from 0 to 1000000, not %v", v)
+		return 0, false, fmt.Errorf("replicas must be a whole number from 0 to 1000000, not %s", text(v))
 	}
 	return int32(i), true, nil
 }
 
+// text shows a value in a message, bounded.
+func text(v any) string { return shorten(fmt.Sprint(v)) }
+
+// DefaultReplicas is what a manifest means that does not say how many replicas. A UnitedDeployment has no default; when
+// all its subsets have numbers, it means their sum.
+func DefaultReplicas(kind *Kind, manifest *unstructured.Unstructured) (int32, error) {
+	for _, in := range kind.Spec {
+		if in.Name == nameDesired && in.Default != nil {
+			return int32(*in.Default), nil
+		}
+	}
+	if n, err := unitedReplicas(manifest.Object, value{}); err == nil && n.set {
+		return int32(n.i), nil
+	}
+	return 0, fmt.Errorf("%s has no default number of replicas", kind.Definition.Kind)
+}
+
 // SetReplicas writes the number of replicas into the manifest. Kinds without replicas are left alone.
-func SetReplicas(kind Kind, manifest *unstructured.Unstructured, n int32) error {
+func SetReplicas(kind *Kind, manifest *unstructured.Unstructured, n int32) error {
 	if len(kind.ReplicasPath()) == 0 {
 		return nil
+	}
+	if kind.CheckReplicas != nil {
+		if err := kind.CheckReplicas(manifest.Object, n); err != nil {
+			return err
+		}
 	}
 	return unstructured.SetNestedField(manifest.Object, int64(n), kind.ReplicasPath()...)
 }
 
 // Selector returns the pods' label selector as a string, or "" when the manifest has none.
-func Selector(kind Kind, manifest *unstructured.Unstructured) string {
+func Selector(kind *Kind, manifest *unstructured.Unstructured) string {
 	if len(kind.SelectorPath()) == 0 {
 		return ""
 	}
@@ -102,21 +496,4 @@ func Selector(kind Kind, manifest *unstructured.Unstructured) string {
 		return ""
 	}
 	return metav1.FormatLabelSelector(&selector)
-}
-
-// statusFields are feedback fields of .status under their own names.
-func statusFields(names ...string) []backends.FeedbackField {
-	fields := make([]backends.FeedbackField, 0, len(names))
-	for _, name := range names {
-		fields = append(fields, backends.FeedbackField{Name: name, Path: ".status." + name})
-	}
-	return fields
-}
-
-// decode reads a status map into a typed status. A field of the wrong type is an error.
-func decode(status map[string]any, into any) error {
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, into); err != nil {
-		return fmt.Errorf("read status: %w", err)
-	}
-	return nil
 }

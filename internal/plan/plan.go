@@ -16,7 +16,7 @@ import (
 // Plan is a FleetWorkload understood: everything but which clusters it runs on.
 type Plan struct {
 	Query    backends.Query
-	Kind     interpreter.Kind
+	Kind     *interpreter.Kind
 	Template *unstructured.Unstructured
 	Revision string
 	// Replicas is spec.replicas with its defaults; nil for kinds without.
@@ -27,7 +27,7 @@ type Plan struct {
 }
 
 // New understands a FleetWorkload. Errors are *backends.Error and name field, value and remedy.
-func New(fw *v1alpha1.FleetWorkload) (*Plan, error) {
+func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error) {
 	if err := refuseLaterFields(fw.Spec); err != nil {
 		return nil, err
 	}
@@ -36,9 +36,8 @@ func New(fw *v1alpha1.FleetWorkload) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{fw: fw, Template: template}
-	if p.Query, p.Kind, err = Query(fw, *Reference(template)); err != nil {
-		return nil, err
-	}
+	p.Query, p.Kind = Query(fw, *Reference(template), kinds)
+	template.SetNamespace(p.Query.Workload.Namespace)
 	if err := p.setReplicas(); err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func New(fw *v1alpha1.FleetWorkload) (*Plan, error) {
 		return nil, err
 	}
 	mark(template, fw, p.Revision)
-	paths := override.Paths{PodTemplate: p.Kind.PodTemplatePath(), Replicas: p.Kind.ReplicasPath()}
+	paths := override.Paths{PodTemplate: p.Kind.PodTemplatePath(template), Replicas: p.Kind.ReplicasPath()}
 	if p.overrides, err = override.Compile(fw.Spec.Overrides, paths); err != nil {
 		return nil, err
 	}
@@ -63,14 +62,19 @@ func (p *Plan) setReplicas() error {
 		return &backends.Error{Code: backends.CodeInvalidTemplate, Field: "spec.template.spec.replicas",
 			Message: err.Error(), Remedy: "correct it, or leave it out and set spec.replicas"}
 	}
-	if !given {
-		n = 1
-	}
 	if p.fw.Spec.Replicas != nil {
-		n = *p.fw.Spec.Replicas
+		n, given = *p.fw.Spec.Replicas, true
+	}
+	if !given {
+		if n, err = interpreter.DefaultReplicas(p.Kind, p.Template); err != nil {
+			return &backends.Error{Code: backends.CodeInvalidTemplate, Field: "spec.replicas", Message: err.Error(), Remedy: "set it"}
+		}
 	}
 	p.Replicas = &n
-	return interpreter.SetReplicas(p.Kind, p.Template, n)
+	if err := interpreter.SetReplicas(p.Kind, p.Template, n); err != nil {
+		return &backends.Error{Code: backends.CodeInvalidTemplate, Field: "spec.template", Message: err.Error(), Remedy: "correct it"}
+	}
+	return nil
 }
 
 // Division is spec.placement.division.type with its default.

@@ -10,12 +10,21 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchLabels":{"app":"web"}},` +
 	`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1"}]}}}}`
 
 func ptr[T any](v T) *T { return &v }
+
+var kinds = func() *interpreter.Registry {
+	kinds, err := interpreter.New()
+	if err != nil {
+		panic(err)
+	}
+	return kinds
+}()
 
 func workload(template string, change func(*v1alpha1.FleetWorkload)) *v1alpha1.FleetWorkload {
 	fw := &v1alpha1.FleetWorkload{
@@ -61,7 +70,7 @@ func TestTargetsDivide(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, err := New(workload(deployment, test.change))
+			p, err := New(workload(deployment, test.change), kinds)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +104,7 @@ func unstructuredInt(obj map[string]any, path ...string) (int64, bool, error) {
 func TestRevisionIgnoresReplicasAndNothingElse(t *testing.T) {
 	of := func(template string, change func(*v1alpha1.FleetWorkload)) string {
 		t.Helper()
-		p, err := New(workload(template, change))
+		p, err := New(workload(template, change), kinds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +133,7 @@ func TestRevisionIgnoresReplicasAndNothingElse(t *testing.T) {
 func TestTemplateIsMarkedAndStripped(t *testing.T) {
 	pasted := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"other","uid":"x","resourceVersion":"7",` +
 		`"ownerReferences":[{"kind":"X"}],"finalizers":["f"],"labels":{"team":"shop"}},"status":{"replicas":1}}`
-	p, err := New(workload(pasted, nil))
+	p, err := New(workload(pasted, nil), kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +171,9 @@ func TestRefusals(t *testing.T) {
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"Web_1"}}`, nil,
 			backends.CodeInvalidTemplate, `spec.template.metadata.name "Web_1"`,
 		},
-		"a kind that comes later": {
-			`{"apiVersion":"batch/v1","kind":"Job"}`, nil, backends.CodeUnsupported, `spec.template.kind "batch/v1 Job": this kind is not supported yet`,
+		"a kind without a default for replicas": {
+			`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"UnitedDeployment"}`, nil, backends.CodeInvalidTemplate,
+			"spec.replicas: UnitedDeployment has no default number of replicas; set it",
 		},
 		"replicas that are no number": {
 			`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"3"}}`, nil, backends.CodeInvalidTemplate, "spec.template.spec.replicas",
@@ -183,7 +193,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := New(workload(test.template, test.change))
+			_, err := New(workload(test.template, test.change), kinds)
 			if backends.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.message) {
 				t.Errorf("got %s %v, want %s %s", backends.CodeOf(err), err, test.code, test.message)
 			}
@@ -217,7 +227,7 @@ func TestNamesMustBeKnown(t *testing.T) {
 func TestInputIsNotChanged(t *testing.T) {
 	fw := workload(deployment, divided(5, weight(1)))
 	before := fw.DeepCopy()
-	p, err := New(fw)
+	p, err := New(fw, kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,5 +237,25 @@ func TestInputIsNotChanged(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, fw) + cmp.Diff(template, p.Template); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestClusterScopedKindsHaveNoNamespace(t *testing.T) {
+	p, err := New(workload(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","spec":{}}`, nil), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Query.Workload.Namespace != "" || p.Template.GetNamespace() != "" || p.Replicas != nil {
+		t.Errorf("got namespace %q, template in %q, replicas %v", p.Query.Workload.Namespace, p.Template.GetNamespace(), p.Replicas)
+	}
+}
+
+func TestKindsThatNobodyDescribedAreCarried(t *testing.T) {
+	p, err := New(workload(`{"apiVersion":"example.io/v1","kind":"Gadget","spec":{"size":3}}`, nil), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := p.Query.Workload; w.Resource != "gadgets" || w.Namespace != "shop" || p.Replicas != nil || p.Kind.Known() {
+		t.Errorf("got %+v", w)
 	}
 }

@@ -81,25 +81,24 @@ func Reference(obj *unstructured.Unstructured) *v1alpha1.WorkloadReference {
 	return &v1alpha1.WorkloadReference{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Name: obj.GetName()}
 }
 
-// Query is what drivers need to find the workload that ref names. It fails for kinds that are not supported.
-func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference) (backends.Query, interpreter.Kind, error) {
+// Query is what drivers need to find the workload that ref names.
+func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference, kinds *interpreter.Registry,
+) (backends.Query, *interpreter.Kind) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	kind, known := interpreter.For(gvk)
-	if !known {
-		return backends.Query{}, nil, &backends.Error{
-			Code: backends.CodeUnsupported, Field: "spec.template.kind", Value: ref.APIVersion + " " + ref.Kind,
-			Message: "this kind is not supported yet", Remedy: "supported are: " + interpreter.Supported(),
-		}
+	kind := kinds.For(gvk)
+	namespace := fw.Namespace
+	if kind.ClusterScoped {
+		namespace = ""
 	}
 	return backends.Query{
 		Key: backends.Key{NamespacedName: types.NamespacedName{Namespace: fw.Namespace, Name: fw.Name}, UID: fw.UID},
 		Workload: backends.Workload{
-			GVK: gvk, Resource: kind.Resource(), Namespace: fw.Namespace, Name: ref.Name,
+			GVK: gvk, Resource: kind.Resource, Namespace: namespace, Name: ref.Name,
 			ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
 		},
 		Placement: fw.Spec.Placement,
 		Options:   fw.Spec.BackendOptions,
-	}, kind, nil
+	}, kind
 }
 
 // Hash is short, stable over processes, and fits a label.
@@ -112,7 +111,7 @@ func Hash(parts ...any) (string, error) {
 }
 
 // revision hashes what decides the target manifests, replicas left out.
-func revision(kind interpreter.Kind, template *unstructured.Unstructured, overrides []v1alpha1.Override) (string, error) {
+func revision(kind *interpreter.Kind, template *unstructured.Unstructured, overrides []v1alpha1.Override) (string, error) {
 	bare := template.DeepCopy()
 	if path := kind.ReplicasPath(); len(path) > 0 {
 		unstructured.RemoveNestedField(bare.Object, path...)

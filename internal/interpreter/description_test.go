@@ -1,0 +1,233 @@
+package interpreter
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+const widgetText = `
+group: example.io
+version: v1
+kind: Widget
+resource: widgets
+replicasPath: spec.size
+podTemplatePath: spec.template
+status:
+- {name: observedGeneration, path: status.observedGeneration, type: long}
+- {name: replicas, path: status.members.total, type: int}
+- {name: ready, path: status.members.ready, type: int}
+- {name: phase, path: status.phase, type: string, combine: worst, order: [Failed, Running]}
+- {name: readyCondition, path: "status.conditions[type=Ready].status", type: string, combine: all}
+health:
+  degraded: has(status.phase) && status.phase == "Failed"
+  suspended: has(spec.paused) && spec.paused
+  progressing: status.members.ready < spec.size
+  healthy: status.conditions.exists(c, c.type == "Ready" && c.status == "True")
+feedback:
+- {name: leader, path: status.members.leader}
+`
+
+func widget() Description {
+	var d Description
+	if err := yaml.UnmarshalStrict([]byte(widgetText), &d); err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func TestDescribed(t *testing.T) {
+	kind := registry(t, widget()).For(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"})
+	for name, test := range map[string]struct {
+		body   string
+		health v1alpha1.Health
+		reason Reason
+	}{
+		"all is well":      {`{spec: {size: 2}, status: {observedGeneration: 2, members: {total: 2, ready: 2}, conditions: [{type: Ready, status: "True"}]}}`, healthy, ReasonRule},
+		"not yet":          {`{spec: {size: 2}, status: {observedGeneration: 2, members: {total: 2, ready: 1}}}`, progressing, ReasonRule},
+		"failed":           {`{spec: {size: 2}, status: {observedGeneration: 2, phase: Failed}}`, degraded, ReasonRule},
+		"paused":           {`{spec: {size: 2, paused: true}, status: {observedGeneration: 2}}`, suspended, ReasonRule},
+		"stale":            {`{spec: {size: 2}, status: {observedGeneration: 1, phase: Failed}}`, progressing, ReasonNotObserved},
+		"a missing field":  {`{spec: {size: 2}, status: {observedGeneration: 2}}`, unknown, ReasonRuleFailed},
+		"no rule holds":    {`{spec: {size: 2}, status: {observedGeneration: 2, members: {ready: 2}, conditions: []}}`, progressing, ReasonNoRule},
+		"a field is wrong": {`{spec: {size: 2}, status: {observedGeneration: 2, members: {ready: two}}}`, unknown, ReasonMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := ReportOf(live{apiVersion: "example.io/v1", kind: "Widget", body: test.body}.object(t))
+			s, err := kind.State(report)
+			if s.Health != test.health || s.Reason != test.reason {
+				t.Errorf("got %+v, %v", s, err)
+			}
+			if test.reason == ReasonRuleFailed && !strings.HasPrefix(s.Message, "kinds[0].health.progressing: no such key") {
+				t.Errorf("message %q does not name the rule", s.Message)
+			}
+			if again, _ := kind.State(flat(kind, report)); test.reason != ReasonMalformed && test.reason != ReasonNoRule && again.Health != s.Health {
+				t.Errorf("fed back by OCM it is %+v", again)
+			}
+		})
+	}
+	paths := map[string]string{}
+	for _, f := range kind.Feedback() {
+		paths[f.Name] = f.Path
+	}
+	if paths["ready"] != ".status.members.ready" || paths["leader"] != ".status.members.leader" || paths["generation"] != ".metadata.generation" {
+		t.Errorf("feedback is %v", paths)
+	}
+	fold := NewFold(kind)
+	put(t, fold, "m1", `{"observedGeneration":1,"members":{"total":2,"ready":2},"phase":"Running"}`)
+	put(t, fold, "m2", `{"observedGeneration":1,"ready":1,"phase":"Failed"}`)
+	if s := fold.Fleet().Status(); s["phase"] != "Failed" || s["members"].(map[string]any)["ready"] != int64(3) {
+		t.Errorf("the fleet is %v", s)
+	}
+}
+
+func TestDescriptionErrorsNameTheField(t *testing.T) {
+	for want, change := range map[string]func(*Description){
+		`kinds[1].kind: "" is not a name`:                       func(d *Description) { d.Kind = "" },
+		`kinds[1].resource: "Widgets" is not a name`:            func(d *Description) { d.Resource = "Widgets" },
+		`kinds[1].scope: "Planet" is neither`:                   func(d *Description) { d.Scope = "Planet" },
+		`kinds[1].replicasPath: path "a[": a bracket`:           func(d *Description) { d.ReplicasPath = "a[" },
+		`kinds[1].selectorPath: path "a[type=b]": only names`:   func(d *Description) { d.SelectorPath = "a[type=b]" },
+		`kinds[1].status[0].type: "number" is none of`:          func(d *Description) { d.Status[0].Type = "number" },
+		`kinds[1].status[0].combine: "sum" does not combine`:    func(d *Description) { d.Status[0].Combine = Sum },
+		`kinds[1].status[0].path: "spec.x" does not start with`: func(d *Description) { d.Status[0].Path = "spec.x" },
+		`kinds[1].status[3].order: `:                            func(d *Description) { d.Status[3].Order = nil },
+		`kinds[1].status[0].name: "generation" is not a name`:   func(d *Description) { d.Status[0].Name = "generation" },
+		`kinds[1].status[0].absent: "gone" is neither`:          func(d *Description) { d.Status[0].Absent = "gone" },
+		`kinds[1]: v1 Widget: phase is declared twice`:          func(d *Description) { d.Status[1].Name = "phase" },
+		`kinds[1].health.degraded: ERROR`:                       func(d *Description) { d.Health.Degraded = "status.phase ==" },
+		`kinds[1].health.healthy: "1 + 1" is of type int`:       func(d *Description) { d.Health.Healthy = "1 + 1" },
+		`kinds[1].health.suspended: ERROR`:                      func(d *Description) { d.Health.Suspended = "nothing.here" },
+		`kinds[1].health: at least one rule`:                    func(d *Description) { d.Health = Health{} },
+		`kinds[1].feedback[0].path: path "" is empty`:           func(d *Description) { d.Feedback[0].Path = "" },
+		`kinds[1].feedback[0].name: "ready" is a field`:         func(d *Description) { d.Feedback[0].Name = "ready" },
+		`kinds[1]: example.io/v1, Kind=Gadget is described tw`:  func(d *Description) { d.Kind = "Gadget" },
+		`kinds[1]: apps/v1, Kind=Deployment is built in`: func(d *Description) {
+			d.Group, d.Version, d.Kind = "apps", "v1", "Deployment"
+		},
+	} {
+		first, second := widget(), widget()
+		first.Kind, first.Resource = "Gadget", "gadgets"
+		change(&second)
+		_, err := New(first, second)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestRulesAreBounded(t *testing.T) {
+	d := widget()
+	d.Health = Health{Healthy: "status.list.all(a, status.list.all(b, status.list.all(c, status.list.all(d, a + b + c + d >= 0))))"}
+	d.Status, d.ReplicasPath = nil, ""
+	kind := registry(t, d).For(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"})
+	list := make([]any, 100)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	s, _ := kind.State(Report{Status: map[string]any{"generation": int64(1), "list": list}})
+	if s.Reason != ReasonRuleFailed || !strings.Contains(s.Message, "cost limit") {
+		t.Errorf("got %+v", s)
+	}
+	d.Health.Healthy = strings.Repeat("true && ", 1000) + "true"
+	if _, err := New(d); err == nil {
+		t.Error("a rule of 8000 characters is too long")
+	}
+}
+
+func TestGeneric(t *testing.T) {
+	for name, test := range map[string]struct {
+		apiVersion, kind, body string
+		health                 v1alpha1.Health
+		reason                 Reason
+	}{
+		"ready":               {"example.io/v1", "Gadget", `{status: {observedGeneration: 2, conditions: [{type: Ready, status: "True"}]}}`, healthy, ReasonKstatus},
+		"not ready":           {"example.io/v1", "Gadget", `{status: {observedGeneration: 2, conditions: [{type: Ready, status: "False"}]}}`, progressing, ReasonKstatus},
+		"stale":               {"example.io/v1", "Gadget", `{status: {observedGeneration: 1, conditions: [{type: Ready, status: "True"}]}}`, progressing, ReasonKstatus},
+		"stalled":             {"example.io/v1", "Gadget", `{status: {conditions: [{type: Stalled, status: "True"}]}}`, degraded, ReasonKstatus},
+		"only the generation": {"example.io/v1", "Gadget", `{status: {observedGeneration: 2}}`, healthy, ReasonKstatus},
+		"no sign":             {"example.io/v1", "Gadget", `{status: {phase: Fine}}`, unknown, ReasonNoHealthSignal},
+		"no status":           {"v1", "ConfigMap", `{data: {}}`, unknown, ReasonNoHealthSignal},
+		"an unknown version":  {"apps.kruise.io/v1beta1", "CloneSet", `{status: {observedGeneration: 2, replicas: 1}}`, unknown, ReasonUnknownVersion},
+		"a ReplicaSet":        {"apps/v1", "ReplicaSet", `{spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 2, fullyLabeledReplicas: 2}}`, healthy, ReasonKstatus},
+		"a starting one":      {"apps/v1", "ReplicaSet", `{spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 1}}`, progressing, ReasonKstatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := registry(t).For(schema.FromAPIVersionAndKind(test.apiVersion, test.kind))
+			s, err := kind.State(ReportOf(live{apiVersion: test.apiVersion, kind: test.kind, body: test.body}.object(t)))
+			if s.Health != test.health || s.Reason != test.reason {
+				t.Errorf("got %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+func TestDependencies(t *testing.T) {
+	const pod = `{serviceAccountName: robot, imagePullSecrets: [{name: pull}],
+ initContainers: [{name: i, image: i, envFrom: [{configMapRef: {name: init}}]}],
+ ephemeralContainers: [{name: e, image: e, envFrom: [{secretRef: {name: debug}}]}],
+ containers: [{name: c, image: c, envFrom: [{prefix: P, secretRef: {name: maybe, optional: true}}],
+  env: [{name: A, valueFrom: {configMapKeyRef: {name: conf, key: a}}}, {name: B, valueFrom: {secretKeyRef: {name: sec, key: b, optional: true}}},
+   {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: D, valueFrom: {secretKeyRef: {name: sec, key: d}}}]}],
+ volumes: [{name: a, configMap: {name: vol}}, {name: b, secret: {secretName: volsec}}, {name: c, persistentVolumeClaim: {claimName: data}},
+  {name: d, projected: {sources: [{secret: {name: proj}}, {configMap: {name: projmap, optional: true}}, {serviceAccountToken: {path: t}}]}},
+  {name: e, csi: {driver: x, nodePublishSecretRef: {name: csi}}}, {name: f, emptyDir: {}}, {name: g, azureFile: {secretName: azure, shareName: s}}]}`
+	const want = "ConfigMap/conf ConfigMap/init ConfigMap/projmap? ConfigMap/vol PersistentVolumeClaim/data Secret/azure Secret/csi " +
+		"Secret/debug Secret/maybe? Secret/proj Secret/pull Secret/sec Secret/volsec ServiceAccount/robot"
+	for name, test := range map[string]struct{ apiVersion, kind, spec string }{
+		"Deployment":           {"apps/v1", "Deployment", `{template: {spec: POD}}`},
+		"CronJob":              {"batch/v1", "CronJob", `{jobTemplate: {spec: {template: {spec: POD}}}}`},
+		"AdvancedCronJob":      {kruise1, "AdvancedCronJob", `{template: {broadcastJobTemplate: {spec: {template: {spec: POD}}}}}`},
+		"UnitedDeployment":     {kruise1, "UnitedDeployment", `{template: {advancedStatefulSetTemplate: {spec: {template: {spec: POD}}}}}`},
+		"Advanced StatefulSet": {kruise2, "StatefulSet", `{template: {spec: POD}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := live{apiVersion: test.apiVersion, kind: test.kind, body: "{spec: " + strings.ReplaceAll(test.spec, "POD", pod) + "}"}.object(t)
+			if got := dependencies(t, kindOf(t, test.apiVersion, test.kind), u); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+	sidecar := live{apiVersion: kruise1, kind: "SidecarSet", body: `{metadata: {name: s}, spec: {namespace: apps,
+ initContainers: [{name: i, image: i, envFrom: [{configMapRef: {name: init}}]}], containers: [{name: c, image: c, podInjectPolicy: BeforeAppContainer}],
+ volumes: [{name: b, secret: {secretName: volsec}}], imagePullSecrets: [{name: pull}]}}`}.object(t)
+	if got, want := dependencies(t, kindOf(t, kruise1, "SidecarSet"), sidecar), "ConfigMap/init Secret/pull Secret/volsec"; got != want {
+		t.Errorf("SidecarSet: got %s, want %s", got, want)
+	}
+	flow := live{apiVersion: "argoproj.io/v1alpha1", kind: "Workflow", body: `{spec: {serviceAccountName: argo, templates: [
+ {name: a, script: {image: x, envFrom: [{secretRef: {name: s1}}]}, inputs: {artifacts: [{name: in, s3: {accessKeySecret: {name: s2, key: k}}}], parameters: [{name: p, valueFrom: {configMapKeyRef: {name: c1, key: k, optional: true}}}]}},
+ {name: b, sidecars: [{name: y, env: [{name: E, valueFrom: {secretKeyRef: {name: "{{inputs.parameters.s}}", key: k}}}]}], volumes: [{name: v, secret: {secretName: s3}}, {name: w, persistentVolumeClaim: {claimName: d1}}]}]}}`}.object(t)
+	if got, want := dependencies(t, kindOf(t, "argoproj.io/v1alpha1", "Workflow"), flow),
+		"ConfigMap/c1? PersistentVolumeClaim/d1 Secret/s1 Secret/s2 Secret/s3 ServiceAccount/argo"; got != want {
+		t.Errorf("Workflow: got %s, want %s", got, want)
+	}
+	bad := live{apiVersion: "apps/v1", kind: "Deployment", body: `{spec: {template: {spec: {containers: 5}}}}`}.object(t)
+	if _, err := Dependencies(kindOf(t, "apps/v1", "Deployment"), bad); err == nil {
+		t.Error("a pod template that cannot be read is an error")
+	}
+}
+
+func dependencies(t *testing.T, kind *Kind, u *unstructured.Unstructured) string {
+	t.Helper()
+	found, err := Dependencies(kind, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, d := range found {
+		name := d.Kind + "/" + d.Name
+		if d.Optional {
+			name += "?"
+		}
+		if want := map[bool]string{true: "apps", false: "shop"}[kind.ClusterScoped]; d.Namespace != want || d.Version != "v1" {
+			t.Errorf("%s is in %s", name, d.Namespace)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}

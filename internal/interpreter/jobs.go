@@ -1,0 +1,127 @@
+package interpreter
+
+import "github.com/fleetworkload/fleetworkload/api/v1alpha1"
+
+func startTime() Field      { return word("startTime", Min) }
+func completionTime() Field { return word("completionTime", MaxAll) }
+
+// job is batch/v1 Job (k8s.io/api/batch/v1). It has no observedGeneration: the conditions Complete, Failed and Suspended
+// are the evidence (k8s.io/kubernetes pkg/controller/job/job_controller.go).
+func job() Definition {
+	return Definition{
+		Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs",
+		PodTemplates: []string{"spec.template"},
+		Status: []Field{
+			counter("active"), counter("succeeded"), counter("failed"), hint("ready"), hint("terminating"),
+			startTime(), completionTime(),
+			conditionField("Complete", All), conditionField("Failed", Any), conditionReason("Failed"),
+			conditionField("Suspended", Any), conditionField("FailureTarget", Any), conditionField("SuccessCriteriaMet", All),
+		},
+		Spec: []Input{
+			{Name: "suspend", At: "spec.suspend", Type: TypeBool},
+			{Name: "completions", At: "spec.completions", Type: TypeInt},
+		},
+		Rules: []Rule{
+			{When: `conditionFailed == "True"`, Health: v1alpha1.HealthDegraded, Reason: ReasonFailed,
+				Message: "failed: {reasonFailed}, {succeeded} succeeded, {failed} failed"},
+			{When: `conditionComplete == "True"`, Health: v1alpha1.HealthHealthy, Reason: ReasonSucceeded,
+				Message: "finished: {succeeded} succeeded"},
+			{When: `conditionSuspended == "True" || suspend`, Health: v1alpha1.HealthSuspended, Reason: ReasonPaused,
+				Message: "suspended with {succeeded} succeeded"},
+			{When: `conditionFailureTarget == "True"`, Health: v1alpha1.HealthProgressing, Reason: ReasonFinishing, Message: "about to fail"},
+			{When: `conditionSuccessCriteriaMet == "True"`, Health: v1alpha1.HealthProgressing, Reason: ReasonFinishing, Message: "about to succeed"},
+			{When: "!has(startTime)", Health: v1alpha1.HealthProgressing, Reason: ReasonPending, Message: "not started"},
+			{Health: v1alpha1.HealthProgressing, Reason: ReasonRunning, Message: "{active} active, {succeeded} succeeded, {failed} failed"},
+		},
+		Counts: Counts{Done: "succeeded", Total: "when(has(completions), completions, 1)"},
+	}
+}
+
+// broadcastJob is OpenKruise's BroadcastJob (kruise-api apps/v1alpha1; v1beta1 since OpenKruise 1.9 with the same
+// schema). It has no observedGeneration. Without nodes it never completes; with completionPolicy Never it is done when
+// every node has a pod (pkg/controller/broadcastjob/broadcastjob_controller.go).
+func broadcastJob(version string) Definition {
+	return Definition{
+		Group: kruiseGroup, Version: version, Kind: "BroadcastJob", Resource: "broadcastjobs",
+		PodTemplates: []string{"spec.template"},
+		Status: []Field{
+			counter("desired"), counter("active"), counter("succeeded"), counter("failed"),
+			{Name: "phase", Type: TypeString, Combine: Worst, Order: []string{"failed", "paused", "running", "completed"}, Required: true},
+			startTime(), completionTime(), conditionField("Complete", All), conditionField("Failed", Any),
+		},
+		Spec: []Input{
+			{Name: "paused", At: "spec.paused", Type: TypeBool},
+			{Name: "policy", At: "spec.completionPolicy.type", Type: TypeString},
+		},
+		Rules: []Rule{
+			{When: `conditionFailed == "True" || phase == "failed"`, Health: v1alpha1.HealthDegraded, Reason: ReasonFailed,
+				Message: "failed: {succeeded} of {desired} succeeded, {failed} failed"},
+			{When: `(conditionComplete == "True" || phase == "completed") && failed > 0`, Health: v1alpha1.HealthHealthy, Reason: ReasonSucceeded,
+				Message: "finished: {succeeded} of {desired} succeeded, {failed} failed, which its failure policy lets pass"},
+			{When: `conditionComplete == "True" || phase == "completed"`, Health: v1alpha1.HealthHealthy, Reason: ReasonSucceeded,
+				Message: "finished: {succeeded} of {desired} succeeded"},
+			{When: `paused || phase == "paused"`, Health: v1alpha1.HealthSuspended, Reason: ReasonPaused,
+				Message: "paused with {succeeded} of {desired} succeeded"},
+			{When: "!has(phase)", Health: v1alpha1.HealthProgressing, Reason: ReasonPending, Message: "not started"},
+			{When: "has(desired) && desired == 0", Health: v1alpha1.HealthHealthy, Reason: ReasonNothingToRun, Message: "no node matches"},
+			{When: `policy == "Never" && desired > 0 && succeeded + active >= desired`, Health: v1alpha1.HealthHealthy, Reason: ReasonRunning,
+				Message: "runs on all {desired} nodes, and never completes by its policy"},
+			{Health: v1alpha1.HealthProgressing, Reason: ReasonRunning,
+				Message: "{active} active, {succeeded} of {desired} succeeded, {failed} failed"},
+		},
+		Counts: Counts{Done: "succeeded", Total: "desired"},
+	}
+}
+
+// cronRules: a schedule has no rollout. What its jobs make of themselves is theirs.
+func cronRules(paused string) []Rule {
+	return []Rule{
+		{When: paused, Health: v1alpha1.HealthSuspended, Reason: ReasonPaused, Message: "suspended"},
+		{Health: v1alpha1.HealthHealthy, Reason: ReasonScheduled},
+	}
+}
+
+// cronJob is batch/v1 CronJob (k8s.io/api/batch/v1). The list of active jobs is not read: OCM feeds scalars only.
+func cronJob() Definition {
+	return Definition{
+		Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs",
+		PodTemplates: []string{"spec.jobTemplate.spec.template"},
+		Status:       []Field{word("lastScheduleTime", Max), word("lastSuccessfulTime", Min)},
+		Spec:         []Input{{Name: "suspend", At: "spec.suspend", Type: TypeBool}},
+		Rules:        cronRules("suspend"),
+	}
+}
+
+// advancedCronJob is OpenKruise's AdvancedCronJob (kruise-api apps/v1alpha1; v1beta1 since OpenKruise 1.9). Its template
+// cannot be changed.
+func advancedCronJob(version string) Definition {
+	return Definition{
+		Group: kruiseGroup, Version: version, Kind: "AdvancedCronJob", Resource: "advancedcronjobs",
+		PodTemplates: []string{"spec.template.jobTemplate.spec.template", "spec.template.broadcastJobTemplate.spec.template"},
+		Status:       []Field{word("lastScheduleTime", Max), word("type", Equal)},
+		Spec:         []Input{{Name: "paused", At: "spec.paused", Type: TypeBool}},
+		Rules:        cronRules("paused"),
+	}
+}
+
+// workflow is argoproj.io/v1alpha1 Workflow (argo-workflows pkg/apis/workflow/v1alpha1). It has no status subresource,
+// so that its controller's own writes raise the generation, and no observedGeneration: only the phase tells.
+func workflow() Definition {
+	return Definition{
+		Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow", Resource: "workflows",
+		Status: []Field{
+			{Name: "phase", Type: TypeString, Combine: Worst, Order: []string{"Error", "Failed", "", "Pending", "Running", "Succeeded"}},
+			word("progress", PerCluster), word("startedAt", Min), word("finishedAt", MaxAll), word("message", PerCluster),
+		},
+		Spec: []Input{{Name: "suspend", At: "spec.suspend", Type: TypeBool}},
+		Rules: []Rule{
+			{When: `phase == "Succeeded"`, Health: v1alpha1.HealthHealthy, Reason: ReasonSucceeded},
+			{When: `phase == "Failed" || phase == "Error"`, Health: v1alpha1.HealthDegraded, Reason: ReasonFailed, Message: "{phase}: {message}"},
+			{When: "suspend", Health: v1alpha1.HealthSuspended, Reason: ReasonPaused, Message: "suspended at {progress}"},
+			{When: `phase == "Running"`, Health: v1alpha1.HealthProgressing, Reason: ReasonRunning, Message: "running, {progress} done"},
+			{Health: v1alpha1.HealthProgressing, Reason: ReasonPending, Message: "not started"},
+		},
+		Counts:       Counts{Done: "done(progress)", Total: "total(progress)"},
+		Dependencies: workflowReferences,
+	}
+}

@@ -1,0 +1,185 @@
+package interpreter
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fleetworkload/fleetworkload/internal/division"
+)
+
+// Meaning is what the number of a partition means.
+type Meaning string
+
+const (
+	// PartitionKept is how many pods stay on the old revision.
+	PartitionKept Meaning = "kept"
+	// PartitionOrdinal is the first ordinal that is updated.
+	PartitionOrdinal Meaning = "ordinal"
+	// PartitionSubsets is how many pods stay old in each subset, by the subset's name.
+	PartitionSubsets Meaning = "subsets"
+)
+
+// Partition is where a kind keeps part of its pods on the old revision.
+type Partition struct {
+	// Path leads to it.
+	Path    string
+	Meaning Meaning
+	// Percent is true when percentages are allowed; Down when they are rounded down.
+	Percent, Down bool
+	// Start leads to the first ordinal, for PartitionOrdinal.
+	Start string
+}
+
+// PartitionOf reads the partition of a manifest; ok is false when it has none, or one a subset.
+func PartitionOf(kind *Kind, manifest *unstructured.Unstructured) (partition intstr.IntOrString, ok bool, err error) {
+	p := kind.Partition
+	if p == nil || p.Meaning == PartitionSubsets {
+		return partition, false, nil
+	}
+	raw, found, err := unstructured.NestedFieldNoCopy(manifest.Object, split(p.Path)...)
+	if err != nil || !found {
+		return partition, false, err
+	}
+	v, err := convert(raw, TypePartition)
+	switch {
+	case err != nil:
+		return partition, false, fmt.Errorf("%s: %w", p.Path, err)
+	case !v.set:
+		return partition, false, nil
+	case v.s != "":
+		return intstr.FromString(v.s), true, nil
+	default:
+		return intstr.FromInt32(int32(v.i)), true, nil
+	}
+}
+
+// KeptOld is how many of n pods a partition keeps on the old revision, as the kind's controller rounds.
+func KeptOld(kind *Kind, partition intstr.IntOrString, n int32) (int32, error) {
+	down := kind.Partition != nil && kind.Partition.Down
+	kept, err := keptOld(fromIntOrString(partition), int64(n), down)
+	return int32(kept), err
+}
+
+func fromIntOrString(p intstr.IntOrString) value {
+	if p.Type == intstr.String {
+		if p.StrVal == "" {
+			return value{s: "?", set: true} // no number and no percentage
+		}
+		return value{s: p.StrVal, set: true}
+	}
+	return value{i: int64(p.IntVal), set: true}
+}
+
+// FleetPartitions says how many pods each cluster keeps old so that the fleet together keeps exactly what partition
+// asks, rounded once and as OpenKruise rounds. A percentage in the template would be rounded on each cluster: 50% of
+// three times three keeps six of nine. Pods are shared by Webster's method, so that a partition that falls lowers no
+// cluster's share of updated pods: none is asked to keep more than before.
+func FleetPartitions(kind *Kind, partition intstr.IntOrString, replicas map[string]int32) (map[string]int32, error) {
+	if kind.Partition == nil {
+		return nil, fmt.Errorf("%s has no partition: update it cluster by cluster", kind.Definition.Kind)
+	}
+	total, shares := int64(0), make([]division.Share, 0, len(replicas))
+	kept := make(map[string]int32, len(replicas))
+	for name, n := range replicas {
+		if n < 0 {
+			return nil, fmt.Errorf("cluster %s has %d replicas", name, n)
+		}
+		kept[name] = 0
+		if n > 0 {
+			total += int64(n)
+			shares = append(shares, division.Share{Cluster: name, Weight: int64(n)})
+		}
+	}
+	if total > maxInt {
+		return nil, fmt.Errorf("%d replicas are too many", total)
+	}
+	keep, err := keptOld(fromIntOrString(partition), total, kind.Partition.Down)
+	if err != nil || keep == 0 {
+		return kept, err
+	}
+	shared, err := division.Divide(int32(keep), shares)
+	if err != nil {
+		return nil, fmt.Errorf("share the partition: %w", err)
+	}
+	for name, n := range shared {
+		kept[name] = n
+	}
+	return kept, nil
+}
+
+// SetPartition writes into a cluster's manifest that kept pods stay old, in the kind's own terms.
+func SetPartition(kind *Kind, manifest *unstructured.Unstructured, kept int32) error {
+	p := kind.Partition
+	if p == nil {
+		return fmt.Errorf("%s has no partition", kind.Definition.Kind)
+	}
+	n := int64(max(kept, 0))
+	switch p.Meaning {
+	case PartitionOrdinal:
+		raw, _, err := unstructured.NestedFieldNoCopy(manifest.Object, split(p.Start)...)
+		if err != nil {
+			return err
+		}
+		start, err := convert(raw, TypeInt)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Start, err)
+		}
+		n += start.i
+	case PartitionSubsets:
+		return setUnitedPartitions(manifest.Object, n)
+	case PartitionKept:
+	}
+	return unstructured.SetNestedField(manifest.Object, n, split(p.Path)...)
+}
+
+// setUnitedPartitions shares kept pods over the subsets, in proportion to their size.
+func setUnitedPartitions(manifest map[string]any, kept int64) error {
+	subsets, err := readSubsets(manifest)
+	if err != nil {
+		return err
+	}
+	raw, _, err := unstructured.NestedFieldNoCopy(manifest, "spec", "replicas")
+	if err != nil {
+		return err
+	}
+	desired, err := convert(raw, TypeInt)
+	if err != nil {
+		return fmt.Errorf("spec.replicas: %w", err)
+	}
+	if !desired.set {
+		if desired, err = unitedReplicas(manifest, value{}); err != nil {
+			return err
+		}
+	}
+	sizes, err := unitedSizes(subsets, desired.i)
+	if err != nil {
+		return err
+	}
+	shares := make([]division.Share, 0, len(subsets))
+	total := int64(0)
+	for i, s := range subsets {
+		if sizes[i].least != sizes[i].most {
+			return fmt.Errorf("the size of subset %s is its controller's choice, so that a partition cannot be shared over subsets; "+
+				"give every subset a number or a percentage of replicas", s.name)
+		}
+		shares = append(shares, division.Share{Cluster: s.name, Weight: sizes[i].least})
+		total += sizes[i].least
+	}
+	partitions := map[string]any{}
+	if kept = min(kept, total); kept > 0 {
+		shared, err := division.Divide(int32(kept), shares)
+		if err != nil {
+			return fmt.Errorf("share the partition over subsets: %w", err)
+		}
+		for name, n := range shared {
+			partitions[name] = int64(n)
+		}
+	} else {
+		for _, s := range subsets {
+			partitions[s.name] = int64(0)
+		}
+	}
+	return unstructured.SetNestedMap(manifest, partitions, "spec", "updateStrategy", "manualUpdate", "partitions")
+}

@@ -1,0 +1,136 @@
+package interpreter
+
+import (
+	"math/rand"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func TestKeptOldRoundsAsOpenKruise(t *testing.T) {
+	// From CalculatePartitionReplicas of OpenKruise v1.8.3 (pkg/util/tools.go).
+	for _, test := range []struct {
+		partition string
+		replicas  int32
+		want      int32
+	}{
+		{"0%", 10, 0}, {"50%", 3, 2}, {"99%", 10, 9}, {"100%", 10, 10}, {"1%", 1, 1}, {"30%", 0, 0}, {"34%", 3, 2},
+		{"99.99%", 10, 9}, {"100.0%", 10, 9}, {"150%", 10, 10}, {"3", 5, -1}, {"-3%", 5, -1}, {"0x10%", 5, -1}, {"", 5, -1},
+		{"1e2%", 5, -1}, {"99999999999999%", 5, 5}, {" 5%", 5, -1},
+	} {
+		got, err := KeptOld(kindOf(t, kruise1, "CloneSet"), intstr.FromString(test.partition), test.replicas)
+		if (err != nil) != (test.want < 0) || (err == nil && got != test.want) {
+			t.Errorf("%q of %d: got %d, %v, want %d", test.partition, test.replicas, got, err, test.want)
+		}
+	}
+	for partition, want := range map[int32]int32{-5: 0, 0: 0, 3: 3, 12: 10} {
+		if got, err := KeptOld(kindOf(t, kruise1, "CloneSet"), intstr.FromInt32(partition), 10); err != nil || got != want {
+			t.Errorf("%d: got %d, %v, want %d", partition, got, err, want)
+		}
+	}
+	if got, err := KeptOld(kindOf(t, kruise2, "DaemonSet"), intstr.FromString("50%"), 3); err != nil || got != 1 {
+		t.Errorf("a DaemonSet of 1.9 keeps %d, %v of 3 at 50%%, want 1", got, err)
+	}
+}
+
+// TestFleetPartitions: the fleet keeps exactly what it was asked to, no cluster more than it has, and a partition that
+// falls never raises a cluster's.
+func TestFleetPartitions(t *testing.T) {
+	kind := kindOf(t, kruise1, "CloneSet")
+	got, err := FleetPartitions(kind, intstr.FromString("50%"), map[string]int32{"m1": 3, "m2": 3, "m3": 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int32{"m1": 2, "m2": 2, "m3": 1}, got); diff != "" {
+		t.Error(diff)
+	}
+	r := rand.New(rand.NewSource(1))
+	for range 500 {
+		replicas, total := map[string]int32{}, int32(0)
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"}[:1+r.Intn(7)] {
+			replicas[name] = int32(r.Intn(12))
+			total += replicas[name]
+		}
+		before := map[string]int32{}
+		for keep := total; keep >= 0; keep-- {
+			kept, err := FleetPartitions(kind, intstr.FromInt32(keep), replicas)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := int32(0)
+			for name, n := range kept {
+				sum += n
+				if n < 0 || n > replicas[name] || (keep < total && n > before[name]) {
+					t.Fatalf("%v keeps %v of %d, before %v", replicas, kept, keep, before)
+				}
+			}
+			if sum != keep || len(kept) != len(replicas) {
+				t.Fatalf("%v keeps %v, want %d", replicas, kept, keep)
+			}
+			before = kept
+		}
+	}
+	if _, err := FleetPartitions(kindOf(t, "apps/v1", "Deployment"), intstr.FromInt32(1), nil); err == nil {
+		t.Error("a Deployment has no partition")
+	}
+	if _, err := FleetPartitions(kind, intstr.FromString("half"), map[string]int32{"a": 1}); err == nil {
+		t.Error("half is no partition")
+	}
+}
+
+// TestSetPartition: what SetPartition writes, health reads as that many kept.
+func TestSetPartition(t *testing.T) {
+	for name, test := range map[string]struct {
+		apiVersion, kind, body string
+		path                   []string
+		want                   any
+	}{
+		"a count":   {kruise1, "CloneSet", `{spec: {replicas: 5}}`, []string{"spec", "updateStrategy", "partition"}, int64(3)},
+		"nested":    {kruise2, "StatefulSet", `{spec: {replicas: 5}}`, []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, int64(3)},
+		"ordinal":   {"apps/v1", "StatefulSet", `{spec: {replicas: 5, ordinals: {start: 2}}}`, []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, int64(5)},
+		"sidecars":  {kruise1, "SidecarSet", `{spec: {}}`, []string{"spec", "updateStrategy", "partition"}, int64(3)},
+		"daemons":   {kruise1, "DaemonSet", `{spec: {}}`, []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, int64(3)},
+		"a subset":  {kruise1, "UnitedDeployment", `{spec: {replicas: 5, topology: {subsets: [{name: a, replicas: 40%}, {name: b}]}}}`, []string{"spec", "updateStrategy", "manualUpdate", "partitions"}, map[string]any{"a": int64(1), "b": int64(2)}},
+		"no choice": {kruise1, "UnitedDeployment", `{spec: {replicas: 5, topology: {subsets: [{name: a}, {name: b}]}}}`, nil, nil},
+		"none":      {"apps/v1", "Deployment", `{spec: {replicas: 5}}`, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := kindOf(t, test.apiVersion, test.kind)
+			u := live{apiVersion: test.apiVersion, kind: test.kind, body: test.body}.object(t)
+			err := SetPartition(kind, u, 3)
+			if test.path == nil {
+				if err == nil {
+					t.Error("want an error")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, _ := unstructured.NestedFieldNoCopy(u.Object, test.path...)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSetReplicas(t *testing.T) {
+	united := kindOf(t, kruise1, "UnitedDeployment")
+	u := live{apiVersion: kruise1, kind: "UnitedDeployment", body: `{spec: {topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}}`}.object(t)
+	if n, err := DefaultReplicas(united, u); err != nil || n != 5 {
+		t.Errorf("the default is %d, %v, want the sum", n, err)
+	}
+	if err := SetReplicas(united, u, 5); err != nil {
+		t.Error(err)
+	}
+	if err := SetReplicas(united, u, 6); err == nil {
+		t.Error("OpenKruise refuses numbers of subsets that do not sum up to replicas")
+	}
+	job := live{apiVersion: "batch/v1", kind: "Job", body: `{spec: {parallelism: 5}}`}.object(t)
+	if _, given, err := Replicas(kindOf(t, "batch/v1", "Job"), job); given || err != nil {
+		t.Error("parallelism is not replicas")
+	}
+}

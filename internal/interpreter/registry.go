@@ -1,0 +1,123 @@
+package interpreter
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Registry finds what is known about a kind: built in, described in the configuration, or nothing. It is immutable and
+// safe for concurrent use.
+type Registry struct {
+	kinds map[schema.GroupVersionKind]*Kind
+	// groups are the kinds of which some version is known.
+	groups map[schema.GroupKind]bool
+}
+
+// definitions are the kinds that are built in, with every version that OpenKruise 1.8 serves, and 1.9's twins.
+func definitions() []Definition {
+	const progressive = "metadata.annotations['daemonset.kruise.io/progressive-create-pod']"
+	return []Definition{
+		deployment(), statefulSet(), daemonSet(), job(), cronJob(), workflow(),
+		cloneSet(), unitedDeployment(),
+		advancedStatefulSet("v1beta1"), advancedStatefulSet("v1alpha1"),
+		advancedDaemonSet("v1alpha1", "daemonSetHash", progressive, TypeString),
+		advancedDaemonSet("v1beta1", "updateRevision", "spec.scaleStrategy.partitionedScaling", TypeBool),
+		sidecarSet("v1alpha1"), sidecarSet("v1beta1"),
+		broadcastJob("v1alpha1"), broadcastJob("v1beta1"),
+		advancedCronJob("v1alpha1"), advancedCronJob("v1beta1"),
+	}
+}
+
+var builtin = sync.OnceValues(func() (*Registry, error) {
+	r := &Registry{kinds: map[schema.GroupVersionKind]*Kind{}, groups: map[schema.GroupKind]bool{}}
+	for _, d := range definitions() {
+		k, err := compile(d)
+		if err != nil {
+			return nil, fmt.Errorf("built-in kind: %w", err)
+		}
+		r.add(k)
+	}
+	return r, nil
+})
+
+func (r *Registry) add(k *Kind) {
+	r.kinds[k.GVK()] = k
+	r.groups[k.GVK().GroupKind()] = true
+}
+
+// New returns the built-in kinds and those that descriptions add. Errors name the description and its field, such as
+// kinds[2].health.degraded.
+func New(descriptions ...Description) (*Registry, error) {
+	base, err := builtin()
+	if err != nil || len(descriptions) == 0 {
+		return base, err
+	}
+	r := &Registry{kinds: maps.Clone(base.kinds), groups: maps.Clone(base.groups)}
+	var errs []error
+	described := map[schema.GroupVersionKind]bool{}
+	for i, d := range descriptions {
+		at := fmt.Sprintf("kinds[%d]", i)
+		k, problems := d.compile(at)
+		gvk := schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind}
+		if _, known := base.kinds[gvk]; known {
+			problems = append(problems, fmt.Errorf("%s: %s is built in, and cannot be described", at, gvk))
+		}
+		if described[gvk] {
+			problems = append(problems, fmt.Errorf("%s: %s is described twice", at, gvk))
+		}
+		described[gvk] = true
+		if errs = append(errs, problems...); len(problems) == 0 {
+			r.add(k)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// For returns what is known about a kind. It is never nil: a kind that nobody described is carried all the same, with
+// the health that kstatus derives. A version that is not known of a kind that is gets no health at all, because its
+// fields may mean something else.
+func (r *Registry) For(gvk schema.GroupVersionKind) *Kind {
+	if k, known := r.kinds[gvk]; known {
+		return k
+	}
+	mode := genericKstatus
+	if r.groups[gvk.GroupKind()] {
+		mode = genericVersion
+	}
+	return genericKind(gvk, mode)
+}
+
+// Kinds lists the known kinds, sorted.
+func (r *Registry) Kinds() []*Kind {
+	list := slices.Collect(maps.Values(r.kinds))
+	slices.SortFunc(list, func(a, b *Kind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Definition.Kind, b.Definition.Kind), cmp.Compare(a.Version, b.Version))
+	})
+	return list
+}
+
+// genericKind is a kind that nobody described. Its plural is a guess, and it is taken for namespaced; where that is
+// wrong, a description says better.
+func genericKind(gvk schema.GroupVersionKind, mode genericMode) *Kind {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	d := genericDefinition()
+	d.Group, d.Version, d.Kind, d.Resource = gvk.Group, gvk.Version, gvk.Kind, plural.Resource
+	k, err := compile(d)
+	if err != nil {
+		// genericDefinition compiles, whatever the kind's name: TestGenericCompiles.
+		panic(strings.Join([]string{"interpreter", err.Error()}, ": "))
+	}
+	k.generic = mode
+	return k
+}
