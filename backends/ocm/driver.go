@@ -125,7 +125,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	if wrong != nil {
 		// Apply reports what is wrong; what runs is reported all the same.
 		observation.Selection.Message = wrong.Error()
-		return observation, nil
+		return observation, nil //nolint:nilerr // it is in the message
 	}
 	observation.Selection, err = d.selection(ctx, placement, query.Placement)
 	return observation, err
