@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/config"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 // inventory is a file that stands in for live backends: which there are, and the clusters that each knows.
@@ -112,6 +113,9 @@ func (inv *inventory) backend(name string) (backend, error) {
 	}
 	return backend{}, backends.ErrNotConfigured
 }
+
+// kinds implements source: an inventory describes none.
+func (inv *inventory) kinds() []interpreter.Description { return nil }
 
 // names implements source.
 func (inv *inventory) names() []string {

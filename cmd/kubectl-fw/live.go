@@ -18,6 +18,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/drivers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 const (
@@ -67,6 +68,9 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 	l.stopped.Go(func() { _ = l.pool.Start(l.ctx) })
 	return l, nil
 }
+
+// kinds are those of the operator's configuration.
+func (l *live) kinds() []interpreter.Description { return l.cfg.Kinds }
 
 // close ends the connections.
 func (l *live) close() {

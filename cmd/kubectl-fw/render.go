@@ -20,6 +20,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/karmada"
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -100,7 +101,11 @@ func (o renderOptions) run(ctx context.Context, flags *genericclioptions.ConfigF
 		}
 		from = live
 	}
-	r := renderer{out: streams.Out, source: from, written: map[string]bool{}}
+	kinds, err := interpreter.New(from.kinds()...)
+	if err != nil {
+		return err
+	}
+	r := renderer{out: streams.Out, source: from, kinds: kinds, written: map[string]bool{}}
 	var errs []error
 	for _, fw := range fws {
 		fw.Spec.Backend = cmp.Or(o.backend, fw.Spec.Backend)
@@ -140,6 +145,8 @@ type source interface {
 	// backend fails with backends.ErrNotConfigured when there is none of that name.
 	backend(name string) (backend, error)
 	names() []string
+	// kinds are described beside those that are built in.
+	kinds() []interpreter.Description
 }
 
 // backend is what rendering needs to know of one.
@@ -156,6 +163,7 @@ type backend struct {
 type renderer struct {
 	out     io.Writer
 	source  source
+	kinds   *interpreter.Registry
 	written map[string]bool
 }
 
@@ -167,7 +175,7 @@ func (r *renderer) render(fw *v1alpha1.FleetWorkload) error {
 	}
 	if err == nil {
 		var objects []*unstructured.Unstructured
-		if objects, err = b.objects(fw); err == nil {
+		if objects, err = b.objects(fw, r.kinds); err == nil {
 			return r.write(b.name, objects)
 		}
 	}
@@ -178,8 +186,8 @@ func (r *renderer) render(fw *v1alpha1.FleetWorkload) error {
 }
 
 // objects are what the driver would write, as the reconciler would ask it to.
-func (b backend) objects(fw *v1alpha1.FleetWorkload) ([]*unstructured.Unstructured, error) {
-	p, err := plan.New(fw)
+func (b backend) objects(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) ([]*unstructured.Unstructured, error) {
+	p, err := plan.New(fw, kinds)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 		return nil, err
 	}
 	p := &Plan{fw: fw, Template: template}
+	if err := allowed(template, kinds); err != nil {
+		return nil, err
+	}
 	p.Query, p.Kind = Query(fw, *Reference(template), kinds)
 	template.SetNamespace(p.Query.Workload.Namespace)
 	if err := p.setReplicas(); err != nil {
@@ -50,6 +53,19 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 		return nil, err
 	}
 	return p, p.overrides.Validate(template)
+}
+
+// allowed refuses kinds that no FleetWorkload may carry.
+func allowed(template *unstructured.Unstructured, kinds *interpreter.Registry) error {
+	if kinds.Carried(template.GroupVersionKind()) {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeUnsupported, Field: "spec.template.kind",
+		Value:   template.GetAPIVersion() + " " + template.GetKind(),
+		Message: "this kind is not supported yet",
+		Remedy:  "use apps/v1 Deployment or apps.kruise.io/v1alpha1 CloneSet, or let an administrator describe it under kinds in the operator's configuration",
+	}
 }
 
 // setReplicas decides the number of replicas, and writes it into the template.

@@ -171,9 +171,11 @@ func TestRefusals(t *testing.T) {
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"Web_1"}}`, nil,
 			backends.CodeInvalidTemplate, `spec.template.metadata.name "Web_1"`,
 		},
-		"a kind without a default for replicas": {
-			`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"UnitedDeployment"}`, nil, backends.CodeInvalidTemplate,
-			"spec.replicas: UnitedDeployment has no default number of replicas; set it",
+		"a kind that comes later": {
+			`{"apiVersion":"batch/v1","kind":"Job"}`, nil, backends.CodeUnsupported, `spec.template.kind "batch/v1 Job": this kind is not supported yet`,
+		},
+		"a kind that nobody described": {
+			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`, nil, backends.CodeUnsupported, "let an administrator describe it",
 		},
 		"replicas that are no number": {
 			`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"3"}}`, nil, backends.CodeInvalidTemplate, "spec.template.spec.replicas",
@@ -240,22 +242,17 @@ func TestInputIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestClusterScopedKindsHaveNoNamespace(t *testing.T) {
-	p, err := New(workload(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","spec":{}}`, nil), kinds)
+func TestDescribedKindsAreCarried(t *testing.T) {
+	described, err := interpreter.New(interpreter.Description{Group: "example.io", Version: "v1", Kind: "Gadget", Resource: "gadgets",
+		Health: interpreter.Health{Healthy: "true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Query.Workload.Namespace != "" || p.Template.GetNamespace() != "" || p.Replicas != nil {
-		t.Errorf("got namespace %q, template in %q, replicas %v", p.Query.Workload.Namespace, p.Template.GetNamespace(), p.Replicas)
-	}
-}
-
-func TestKindsThatNobodyDescribedAreCarried(t *testing.T) {
-	p, err := New(workload(`{"apiVersion":"example.io/v1","kind":"Gadget","spec":{"size":3}}`, nil), kinds)
+	p, err := New(workload(`{"apiVersion":"example.io/v1","kind":"Gadget","spec":{"size":3}}`, nil), described)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := p.Query.Workload; w.Resource != "gadgets" || w.Namespace != "shop" || p.Replicas != nil || p.Kind.Known() {
+	if w := p.Query.Workload; w.Resource != "gadgets" || w.Namespace != "shop" || p.Replicas != nil {
 		t.Errorf("got %+v", w)
 	}
 }
