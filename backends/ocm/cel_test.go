@@ -1,14 +1,4 @@
-//go:build celcheck
-
 package ocm
-
-// The module has no other use for cel-go, so this test runs with a go.mod of its own:
-//
-//	cp go.mod /tmp/cel.mod; cp go.sum /tmp/cel.sum
-//	V=$(go list -m -f '{{.Version}}' google.golang.org/genproto/googleapis/api)
-//	go get -modfile=/tmp/cel.mod github.com/google/cel-go@v0.26.1 \
-//	  google.golang.org/genproto/googleapis/api@$V google.golang.org/genproto/googleapis/rpc@$V
-//	GOFLAGS=-mod=mod go test -modfile=/tmp/cel.mod -tags celcheck -run TestCELMeansSelect ./backends/ocm
 
 import (
 	"math/rand"
