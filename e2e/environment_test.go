@@ -189,7 +189,7 @@ func removeNamespace(ctx context.Context, namespace string) {
 	tolerant.Eventually(func(g Gomega) {
 		left = v1alpha1.FleetWorkloadList{}
 		g.Expect(hub().List(ctx, &left, client.InNamespace(namespace))).To(Succeed())
-		g.Expect(len(left.Items)).To(BeZero(), "FleetWorkloads that are not deleted:\n%s", describeAll(left.Items))
+		g.Expect(describeAll(left.Items)).To(BeEmpty(), "FleetWorkloads that are not deleted")
 	}).WithContext(ctx).WithTimeout(2 * deleteTimeout).WithPolling(200 * time.Millisecond).Should(Succeed())
 	if problem != "" {
 		// Leave no finalizer behind that would keep the namespace for ever.

@@ -13,14 +13,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -252,12 +252,10 @@ func row(fw *v1alpha1.FleetWorkload, name string) v1alpha1.ClusterStatus {
 func object(ctx context.Context, c *cluster, k kind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(k.gvk)
-	err := c.Get(ctx, key, obj)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err != nil {
+	if err := c.Get(ctx, key, obj); apierrors.IsNotFound(err) {
 		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	return obj, nil
 }
