@@ -40,7 +40,7 @@ func openLab(t *testing.T) *lab.Fleet {
 	}
 	fleet, err := lab.Open(dir)
 	if err != nil {
-		t.Skipf("no test fleet: %v", err)
+		t.Fatalf("no test fleet: %v", err)
 	}
 	return fleet
 }

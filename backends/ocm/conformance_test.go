@@ -106,7 +106,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	dir := os.Getenv("FLEETWORKLOAD_LAB")
+	dir := os.Getenv("LAB_DIR")
 	if dir == "" {
 		dir = "../../.lab"
 	}

@@ -127,7 +127,13 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		observation.Selection.Message = wrong.Error()
 		return observation, nil //nolint:nilerr // it is in the message
 	}
-	observation.Selection, err = d.selection(ctx, placement, query.Placement)
+	selected, err := d.selection(ctx, placement, query.Placement)
+	if err != nil || !selected.Settled {
+		observation.Selection = selected
+		return observation, err
+	}
+	fleet, err := d.fleet(ctx)
+	observation.Selection = withoutLost(selected, fleet, observation.Clusters)
 	return observation, err
 }
 

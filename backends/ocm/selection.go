@@ -98,6 +98,26 @@ func checkBindings(selection backends.Selection, bound []string, opts Options) b
 	return selection
 }
 
+// withoutLost leaves out clusters that cannot be reached and have nothing of the workload yet, as Karmada's scheduler
+// does; those that have it stay. Our Placements tolerate the taints of lost clusters, so that OCM keeps them chosen.
+func withoutLost(selection backends.Selection, fleet backends.Fleet, running []backends.ClusterObservation) backends.Selection {
+	var kept, lost []string
+	for _, name := range selection.Clusters {
+		cluster, _ := fleet.Get(name)
+		has := slices.ContainsFunc(running, func(o backends.ClusterObservation) bool { return o.Cluster == name && !o.Removing })
+		if cluster.Ready == metav1.ConditionTrue || has {
+			kept = append(kept, name)
+		} else {
+			lost = append(lost, name)
+		}
+	}
+	if len(lost) > 0 {
+		selection.Message = "left out because they cannot be reached: " + strings.Join(lost, ", ")
+	}
+	selection.Clusters = kept
+	return selection
+}
+
 // refuseUnknown fails when the placement names clusters that the hub does not know.
 func refuseUnknown(placement v1alpha1.Placement, fleet backends.Fleet) error {
 	if placement.Clusters == nil {

@@ -343,3 +343,18 @@ func TestTranslateFleet(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestLostClustersAreLeftOutUnlessTheyRunTheWorkload(t *testing.T) {
+	fleet := backends.Fleet{Clusters: []backends.Cluster{
+		{Name: "here", Ready: metav1.ConditionTrue}, {Name: "leaving", Ready: metav1.ConditionUnknown},
+		{Name: "lost", Ready: metav1.ConditionUnknown}, {Name: "runs", Ready: metav1.ConditionFalse},
+	}}
+	running := []backends.ClusterObservation{{Cluster: "runs"}, {Cluster: "leaving", Removing: true}}
+	got := withoutLost(backends.Selection{Clusters: []string{"here", "leaving", "lost", "runs"}, Settled: true}, fleet, running)
+	want := backends.Selection{
+		Clusters: []string{"here", "runs"}, Settled: true, Message: "left out because they cannot be reached: leaving, lost",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -39,10 +39,9 @@ func openOnKarmada(c backends.Cluster) bool {
 	})
 }
 
-// openOnOCM tells whether OCM's placement controller would start a workload there. Our Placements tolerate the taints of
-// lost clusters, so that they stay chosen.
+// openOnOCM tells whether the driver would start a workload there: not on a lost or tainted cluster.
 func openOnOCM(c backends.Cluster) bool {
-	return !slices.ContainsFunc(c.Taints, func(t backends.Taint) bool {
+	return c.Ready == metav1.ConditionTrue && !slices.ContainsFunc(c.Taints, func(t backends.Taint) bool {
 		lost := t.Key == clusterv1.ManagedClusterTaintUnreachable || t.Key == clusterv1.ManagedClusterTaintUnavailable
 		return !lost && t.Effect != string(clusterv1.TaintEffectPreferNoSelect)
 	})

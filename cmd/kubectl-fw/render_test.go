@@ -154,7 +154,7 @@ func TestSelectClusters(t *testing.T) {
 		"Karmada: tainted":          {karmada, tainted("maintenance", "NoSchedule"), false},
 		"Karmada: tainted, mildly":  {karmada, tainted("maintenance", "PreferNoSchedule"), true},
 		"OCM: ready":                {ocm, backends.Cluster{Ready: metav1.ConditionTrue}, true},
-		"OCM: lost stays chosen":    {ocm, tainted("cluster.open-cluster-management.io/unreachable", "NoSelect"), true},
+		"OCM: lost":                 {ocm, backends.Cluster{Ready: metav1.ConditionUnknown}, false},
 		"OCM: tainted":              {ocm, tainted("maintenance", "NoSelect"), false},
 		"OCM: tainted for new ones": {ocm, tainted("maintenance", "NoSelectIfNew"), false},
 		"OCM: tainted, mildly":      {ocm, tainted("maintenance", "PreferNoSelect"), true},
