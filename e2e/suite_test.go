@@ -23,7 +23,7 @@ import (
 // Environment variables for development.
 const (
 	// envLabDir names the folder of a fleet that runs already; it is left running.
-	envLabDir = "E2E_LAB_DIR"
+	envLabDir = "LAB_DIR"
 	// envManager names a manager's binary to use instead of building one.
 	envManager = "E2E_MANAGER"
 	// envKeep keeps logs and configuration in this folder.
