@@ -60,8 +60,8 @@ type step struct {
 }
 
 // SetupWithManager registers the reconciler. Events of backends arrive on the channel.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, backendEvents <-chan event.TypedGenericEvent[BackendEvent]) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.FleetWorkload{}, backendIndex, indexBackends)
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, backendEvents <-chan event.TypedGenericEvent[BackendEvent]) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.FleetWorkload{}, backendIndex, indexBackends)
 	if err != nil {
 		return fmt.Errorf("index fleetworkloads by backend: %w", err)
 	}

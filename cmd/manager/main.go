@@ -209,7 +209,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Concurrency:       opts.concurrency,
 		StartGrace:        startGrace,
 	}
-	if err := reconciler.SetupWithManager(mgr, events); err != nil {
+	if err := reconciler.SetupWithManager(ctx, mgr, events); err != nil {
 		return fmt.Errorf("set up reconciler: %w", err)
 	}
 	return nil

@@ -46,6 +46,7 @@ func (s *scripted) Load(context.Context, config.Connection) (*rest.Config, [sha2
 
 // server answers /readyz as the flag says.
 func server(t *testing.T, ready *atomic.Bool) string {
+	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
