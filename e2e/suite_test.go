@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -87,7 +88,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // testFleet is the fleet of the environment variable, or a new one that ends with the suite.
 func testFleet(ctx context.Context, dir string) *lab.Fleet {
 	GinkgoHelper()
-	if running := os.Getenv(envLabDir); running != "" {
+	if running := cmp.Or(os.Getenv(envOwnLabDir), os.Getenv(envLabDir)); running != "" {
 		fleet, err := lab.Open(running)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(fleet.Members())).To(BeNumerically(">=", members))
