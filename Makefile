@@ -32,6 +32,7 @@ tagged = $$({ grep -rl --include='*_test.go' '^//go:build $(1)$$' $(2) || true; 
 
 .PHONY: demo
 demo: ## Show the operator at work on a small fleet
+	@$(say) 'building the demo'
 	@go run ./hack/demo
 
 .PHONY: lab-up
