@@ -368,6 +368,9 @@ func TestBadInputIsExplained(t *testing.T) {
 			[]string{`spec.placement.clusters.names[1] "m9"`, `backend "one"`, "correct the name"}},
 		"a template without kind": {func(s *v1alpha1.FleetWorkloadSpec) { s.Template.Raw = []byte(`{"apiVersion":"apps/v1"}`) }, v1alpha1.ReasonInvalidTemplate,
 			[]string{"spec.template.kind: required"}},
+		"a kind that nobody may ship": {func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Template.Raw = []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`)
+		}, v1alpha1.ReasonNotSupported, []string{`spec.template.kind "rbac.authorization.k8s.io/v1 RoleBinding"`, "not supported yet"}},
 		"a field of a later version": {func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyPropagate }, v1alpha1.ReasonNotSupported,
 			[]string{"spec.dependencies", "not supported yet", "set it to Ignore"}},
 		"a patch on nothing": {func(s *v1alpha1.FleetWorkloadSpec) {

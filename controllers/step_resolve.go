@@ -20,6 +20,9 @@ func (r *Reconciler) identify(_ context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
+		if err := plan.Allowed(manifest, r.Kinds); err != nil {
+			return err
+		}
 		ref = plan.Reference(manifest)
 	}
 	s.query, s.kind = plan.Query(s.fw, *ref, r.Kinds)

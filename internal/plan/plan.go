@@ -36,7 +36,7 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 		return nil, err
 	}
 	p := &Plan{fw: fw, Template: template}
-	if err := allowed(template, kinds); err != nil {
+	if err := Allowed(template, kinds); err != nil {
 		return nil, err
 	}
 	p.Query, p.Kind = Query(fw, *Reference(template), kinds)
@@ -55,8 +55,8 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	return p, p.overrides.Validate(template)
 }
 
-// allowed refuses kinds that no FleetWorkload may carry.
-func allowed(template *unstructured.Unstructured, kinds *interpreter.Registry) error {
+// Allowed refuses kinds that no FleetWorkload may carry.
+func Allowed(template *unstructured.Unstructured, kinds *interpreter.Registry) error {
 	if kinds.Carried(template.GroupVersionKind()) {
 		return nil
 	}
