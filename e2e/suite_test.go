@@ -5,7 +5,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -88,7 +87,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // testFleet is the fleet of the environment variable, or a new one that ends with the suite.
 func testFleet(ctx context.Context, dir string) *lab.Fleet {
 	GinkgoHelper()
-	if running := cmp.Or(os.Getenv(envOwnLabDir), os.Getenv(envLabDir)); running != "" {
+	if running := os.Getenv(envLabDir); running != "" {
 		fleet, err := lab.Open(running)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(fleet.Members())).To(BeNumerically(">=", members))
