@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,8 +48,10 @@ type record struct {
 
 func newScope(fw *v1alpha1.FleetWorkload, now time.Time) *scope {
 	return &scope{
-		fw:  fw,
-		now: metav1.NewTime(now.Truncate(time.Second)),
+		fw: fw,
+		// Until a driver is found for it, too: messages name the backend.
+		backend: cmp.Or(fw.Status.Backend, fw.Spec.Backend),
+		now:     metav1.NewTime(now.Truncate(time.Second)),
 		record: record{
 			backend: fw.Status.Backend, workload: fw.Status.Workload, placementHash: fw.Status.PlacementHash,
 		},

@@ -110,13 +110,16 @@ var _ = Describe("Bad input", Label("input"), func() {
 			It("refuses a template without kind", func(ctx SpecContext) {
 				fw := workload(namespace, "web", backend, deployment, 1)
 				fw.Spec.Template = without(fw.Spec.Template, "kind")
-				refused(ctx, fw, v1alpha1.ReasonInvalidTemplate, "spec.template.kind: required", "such as Deployment")
+				refused(ctx, fw, v1alpha1.ReasonInvalidTemplate, fmt.Sprintf("backend %q", backend), "spec.template.kind: required",
+					"such as Deployment")
 			})
 
 			It("refuses a kind that it cannot interpret", func(ctx SpecContext) {
 				fw := workload(namespace, "web", backend, deployment, 1)
 				fw.Spec.Template.Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"}}`)
-				refused(ctx, fw, v1alpha1.ReasonNotSupported, `spec.template.kind "v1 ConfigMap"`, "supported are: ", "CloneSet", "Deployment")
+				refused(ctx, fw, v1alpha1.ReasonNotSupported, fmt.Sprintf("backend %q", backend), `spec.template.kind "v1 ConfigMap"`,
+					"use apps/v1 Deployment or apps.kruise.io/v1alpha1 CloneSet")
+				remove(ctx, fw)
 			})
 
 			It("refuses a field of a later issue", func(ctx SpecContext) {
