@@ -318,9 +318,15 @@ func (d *Driver) watchKind(ctx context.Context, w backends.Workload) error {
 	wait, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
 	if !toolscache.WaitForCacheSync(wait.Done(), informer.HasSynced) {
+		// Informers do not tell why; a request of our own does.
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(w.GVK.GroupVersion().WithKind(w.GVK.Kind + "List"))
+		if err := d.client.List(ctx, list, client.Limit(1)); err != nil {
+			return backends.Classify("list "+w.GVK.Kind, fmt.Errorf("list %s: %w", w.GVK, err))
+		}
 		return &backends.Error{
 			Code: backends.CodeNotReady, Message: fmt.Sprintf("the cache of %s is not filled yet", w.GVK),
-			Remedy: "wait; if it lasts, grant the operator's user list and watch on this kind on the Karmada control plane",
+			Remedy: "wait; if it lasts, grant the operator's user watch on this kind on the Karmada control plane",
 		}
 	}
 	d.watches.mu.Lock()
