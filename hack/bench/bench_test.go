@@ -65,7 +65,7 @@ func TestAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.items[1].Status.Raw = status(99, 1)
-	if err := f.agree(); err == nil || !strings.Contains(err.Error(), "replicas") {
+	if err := f.agree(); err == nil || !strings.Contains(err.Error(), "Karmada's") {
 		t.Errorf("error is %v", err)
 	}
 }
