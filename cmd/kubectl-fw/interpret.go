@@ -81,6 +81,9 @@ func (o interpretOptions) run(streams genericiooptions.IOStreams) error {
 		return errors.Join(errs...)
 	}
 	result, err := interpretAll(kinds, objects)
+	if errors.Join(errs...) != nil {
+		result.Aggregate.unread()
+	}
 	errs = append(errs, err)
 	if o.output == "json" {
 		errs = append(errs, result.writeJSON(streams.Out))

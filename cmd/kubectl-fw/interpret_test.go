@@ -152,3 +152,31 @@ func TestInterpretManyWorkloads(t *testing.T) {
 		t.Errorf("aggregate is %+v", a)
 	}
 }
+
+// What could not be read may be anything: the whole is not healthy, even when all else is.
+func TestInterpretUnread(t *testing.T) {
+	good := "{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, generation: 1}, spec: {}, status: {}}\n"
+	for name, tc := range map[string]struct {
+		in, health string
+		fails      bool
+	}{
+		"all read":              {in: good + "---\n" + good, health: "Healthy"},
+		"one not":               {in: good + "---\njust words\n", health: "Unknown", fails: true},
+		"an unknown kind":       {in: "{apiVersion: example.io/v1, kind: Gadget, metadata: {name: a}}", health: "Unknown"},
+		"an unheard-of version": {in: "{apiVersion: apps/v7, kind: Deployment, metadata: {name: a}}", health: "Unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, _, err := run(t, tc.in, "interpret", "-f", "-", "-o", "json")
+			if (err != nil) != tc.fails {
+				t.Errorf("error is %v", err)
+			}
+			var got interpretation
+			if err := json.Unmarshal([]byte(out), &got); err != nil {
+				t.Fatal(err)
+			}
+			if a := got.Aggregate; string(a.Health) != tc.health || a.Reason == "" {
+				t.Errorf("aggregate is %+v", a)
+			}
+		})
+	}
+}

@@ -81,6 +81,15 @@ func (a *aggregate) explain(items []item) {
 	}
 }
 
+// unread says that there was more than could be read: who knows how that is.
+func (a *aggregate) unread() {
+	a.UpToDate = false
+	if worst := interpreter.WorstHealth(a.Health, v1alpha1.HealthUnknown); worst != a.Health {
+		a.Health, a.Reason = worst, interpreter.ReasonMalformed
+		a.Message = fmt.Sprintf("%d of %d healthy, and there is more that could not be read", a.Healthy, a.Objects)
+	}
+}
+
 // add sums the numbers that are known, and counts them.
 func (a *aggregate) add(items []item) {
 	a.Replicas, a.Behind = &replicas{}, &behind{}
