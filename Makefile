@@ -105,6 +105,11 @@ e2e: ## Run drivers and scenarios on a real fleet of their own (E2E_ARGS=-run=Te
 fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
 	@FUZZTIME=$(FUZZTIME) hack/fuzz
 
+.PHONY: bench
+bench: ## Measure our work beside other people's, in the same run; fails when a bar is missed
+	@$(say) 'comparisons' >&2
+	@go run ./hack/bench
+
 ##@ Check
 
 .PHONY: lint
