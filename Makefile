@@ -84,7 +84,7 @@ unit: ## Run the tests that need nothing but Go
 .PHONY: test-api
 test-api: ## Run the tests that need an API server (built and started by the tests)
 	@$(say) 'tests on a real API server'
-	@packages="$(call tagged,api,api backends controllers internal)"; \
+	@packages="$(call tagged,api,api backends controllers internal e2e)"; \
 	if [ -z "$$packages" ]; then echo 'no package has tests with build tag api' >&2; exit 1; fi; \
 	go test -tags api -count=1 -timeout 20m $$packages
 

@@ -5,7 +5,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -168,37 +167,5 @@ func TestRunReportsADeadProcessWithItsLog(t *testing.T) {
 	}
 	if exists(f.dir) {
 		t.Error("Down left the folder")
-	}
-}
-
-// TestStartAPIServer runs the real thing, if it was built before: a unit test shall not take minutes.
-func TestStartAPIServer(t *testing.T) {
-	b, err := newBuilder(t.Context(), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := b.cacheDir(t.Context(), "kubernetes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if testing.Short() || !exists(filepath.Join(dir, "etcd")) || !exists(filepath.Join(dir, "kube-apiserver")) {
-		t.Skip("etcd and kube-apiserver are not built")
-	}
-	api, err := StartAPIServer(t.Context(), filepath.Join(t.TempDir(), "api"), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := newClient(api.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.ensureMaps(t.Context(), namespaceObject("created")); err != nil {
-		t.Error(err)
-	}
-	if err := api.Stop(); err != nil {
-		t.Error(err)
-	}
-	if exists(api.fleet.dir) {
-		t.Error("Stop left the folder")
 	}
 }
