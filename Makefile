@@ -89,17 +89,20 @@ test-api: ## Run the tests that need an API server (built and started by the tes
 	go test -tags api -count=1 -timeout 20m $$packages
 
 .PHONY: e2e
-e2e: ## Run drivers and scenarios on a real fleet of their own (E2E_ARGS=-run=TestConformance; LAB_DIR=.lab reuses a fleet)
+e2e: ## Run drivers and scenarios on a real fleet of their own (E2E_ARGS=-ginkgo.label-filter=ocm; LAB_DIR=.lab reuses a fleet)
 	@$(say) 'end-to-end tests'
-	@packages="$(call tagged,e2e,backends e2e)"; \
-	if [ -z "$$packages" ]; then echo 'no package has tests with build tag e2e' >&2; exit 1; fi; \
+	@drivers="$(call tagged,e2e,backends)"; scenarios="$(call tagged,e2e,e2e)"; \
+	if [ -z "$$drivers" ] || [ -z "$$scenarios" ]; then echo 'tests with build tag e2e are missing' >&2; exit 1; fi; \
 	if [ -z "$${LAB_DIR:-}" ]; then \
 		export LAB_DIR=$(CURDIR)/.lab-e2e; \
 		trap 'go run ./e2e/lab/cmd/lab down --dir "$$LAB_DIR"' EXIT; \
 		go run ./e2e/lab/cmd/lab up --dir "$$LAB_DIR"; \
 	fi; \
 	export LAB_DIR="$$(realpath "$$LAB_DIR")"; \
-	go test -tags e2e -count=1 -timeout 60m -p 1 -parallel 6 $$packages $(E2E_ARGS)
+	$(say) 'drivers'; \
+	go test -tags e2e -count=1 -timeout 30m -p 1 -parallel 6 $$drivers; \
+	$(say) 'scenarios'; \
+	go test -tags e2e -count=1 -timeout 50m -p 1 -v $$scenarios $(E2E_ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
