@@ -17,6 +17,9 @@ type generator struct {
 	desired, generation int64
 }
 
+// seeded makes the same numbers of a seed every time.
+func seeded(seed int64) *rand.Rand { return rand.New(rand.NewSource(seed)) }
+
 func newGenerator(r *rand.Rand, kind *interpreter.Kind) *generator {
 	return &generator{Rand: r, kind: kind, wrong: []int{0, 0, 0, 2, 30}[r.Intn(5)], desired: int64(r.Intn(4)), generation: int64(1 + r.Intn(2))}
 }
@@ -182,8 +185,8 @@ func (g *generator) object() map[string]any {
 func (g *generator) damage(o map[string]any) {
 	at := pick(g, "status", "metadata.generation", "metadata.annotations", "spec", "spec.updateStrategy", "spec.updateStrategy.rollingUpdate", "spec.template", "spec.ordinals")
 	v := g.junk()
-	if list, isList := v.([]any); isList && len(list) == 0 {
-		v = "x"
+	if list, isList := v.([]any); isList && len(list) == 0 || (v == nil && at == "metadata.generation") {
+		v = "x" // see byNature
 	}
 	placeKeys(o, at, v)
 }

@@ -23,8 +23,8 @@ type Scripts struct {
 	Retention string
 	// ReplicaResource and ReplicaRevision read and set replicas.
 	ReplicaResource, ReplicaRevision string
-	// StatusReflection is what of an object's status reaches Karmada: the fields of the kind under their names,
-	// generation, observedGeneration, resourceTemplateGeneration, and fleetworkloadRevision.
+	// StatusReflection is what of an object's status reaches Karmada: the fields of the kind in the status's own shape,
+	// which Karmada's own interpreters read too, with generation, resourceTemplateGeneration and FieldRevision.
 	StatusReflection string
 	// StatusAggregation makes one status of all clusters'.
 	StatusAggregation string
@@ -188,7 +188,7 @@ func retention(kind *interpreter.Kind, s *script) {
 func reflection(kind *interpreter.Kind, s *script) {
 	s.add("read", "status")
 	fields(kind, s, false)
-	s.add("reflect")
+	s.add("put", "reflect")
 	text := strings.ReplaceAll(s.text.String(), "@revision@", v1alpha1.AnnotationRevision)
 	s.text.Reset()
 	s.text.WriteString(text)
@@ -204,7 +204,7 @@ func aggregation(kind *interpreter.Kind, s *script) {
 	fields(kind, s, true)
 	s.add("readstatus")
 	s.write("\nlocal observes = %t\n", observes(kind))
-	s.add("aggregate")
+	s.add("put", "aggregate")
 }
 
 func observes(kind *interpreter.Kind) bool {

@@ -1,4 +1,5 @@
--- The marks of a value of the wrong type. It must not vanish on the way, because absence means something else.
+-- What stands for a value of the wrong type, under the flat name of its field. It must not vanish on the way, because
+-- absence means something else.
 local wrong = {int = false, long = false, string = false, bool = "malformed"}
 local shapes = {string = "a string", number = "a number", boolean = "a boolean", table = "a list"}
 
@@ -41,9 +42,10 @@ function ReflectStatus(observedObj)
   for _, field in ipairs(fields) do
     local ok, v = pcall(readField, status, field)
     if not ok then
-      v = wrong[field.type]
+      reflected[field.name] = wrong[field.type]
+    elseif v ~= nil then
+      put(reflected, field.path or {field.name}, v)
     end
-    reflected[field.name] = v
   end
   return reflected
 end
