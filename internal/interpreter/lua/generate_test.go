@@ -2,6 +2,7 @@ package lua_test
 
 import (
 	"math/rand"
+	"slices"
 	"strings"
 
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
@@ -15,13 +16,21 @@ type generator struct {
 	wrong int
 	// desired and generation are what most fields agree on, so that workloads are healthy often enough.
 	desired, generation int64
+	// held is true for an object of which all is well, but for how many pods are updated: its health hangs on how many
+	// pods a partition keeps old, to the pod.
+	held bool
 }
 
 // seeded makes the same numbers of a seed every time.
 func seeded(seed int64) *rand.Rand { return rand.New(rand.NewSource(seed)) }
 
 func newGenerator(r *rand.Rand, kind *interpreter.Kind) *generator {
-	return &generator{Rand: r, kind: kind, wrong: []int{0, 0, 0, 2, 30}[r.Intn(5)], desired: int64(r.Intn(4)), generation: int64(1 + r.Intn(2))}
+	g := &generator{Rand: r, kind: kind, wrong: []int{0, 0, 0, 2, 30}[r.Intn(5)], desired: int64(r.Intn(4)), generation: int64(1 + r.Intn(2))}
+	updates := slices.ContainsFunc(kind.Status, func(f interpreter.Field) bool { return strings.HasPrefix(f.Name, "updated") })
+	if g.held = updates && g.percent(40); g.held {
+		g.wrong, g.desired = 0, int64(r.Intn(12))
+	}
+	return g
 }
 
 func (g *generator) percent(n int) bool { return g.Intn(100) < n }
@@ -40,17 +49,17 @@ func (g *generator) scalar(t interpreter.Type) any {
 	}
 	switch t {
 	case interpreter.TypeInt:
-		if g.percent(75) {
+		if g.held || g.percent(75) {
 			return g.desired
 		}
 		return int64(g.Intn(5))
 	case interpreter.TypeLong:
-		if g.percent(85) {
+		if g.held || g.percent(85) {
 			return g.generation
 		}
 		return int64(g.Intn(4))
 	case interpreter.TypeBool:
-		return g.percent(20)
+		return g.percent(20) && !g.held
 	case interpreter.TypePartition:
 		return pick[any](g, int64(0), int64(0), int64(1), int64(2), int64(9), int64(-1), "0%", "010%", "50%", "33.3%", "66.67%", "100%", "0100%",
 			"99.999%", "150%", "abc", "50", "%", "000000000000000050%", "1.%", "0x10%", " 5%", "5%\n")
@@ -111,18 +120,30 @@ func (g *generator) status(live bool) map[string]any {
 			continue
 		}
 		sparse := 10
-		if f.Type == interpreter.TypeString {
+		switch {
+		case f.Type == interpreter.TypeString && g.held:
+			sparse = 95
+		case g.held:
+			sparse = 0
+		case f.Type == interpreter.TypeString:
 			sparse = 50
 		}
 		if g.percent(sparse) {
 			continue
 		}
 		v := g.scalar(f.Type)
+		if g.held && strings.HasPrefix(f.Name, "updated") && f.Type == interpreter.TypeInt {
+			v = int64(g.Intn(int(g.desired) + 1))
+		}
 		if f.Name == "generation" || (f.Name != f.At && g.percent(30)) {
 			status[f.Name] = v
 			continue
 		}
 		place(root, f.Path, v)
+	}
+	if list, ok := status["conditions"].([]any); ok && g.percent(20) {
+		// A type that is there twice: the first one counts.
+		status["conditions"] = append(list, map[string]any{"type": list[0].(map[string]any)["type"], "status": pick(g, "True", "False"), "reason": "Again"})
 	}
 	if g.percent(g.wrong) {
 		status["conditions"] = pick[any](g, "x", nil, []any{"x"}, map[string]any{"type": "Complete"}, []any{map[string]any{"type": int64(5)}, map[string]any{"status": "True"}})
@@ -145,7 +166,10 @@ func (g *generator) object() map[string]any {
 	}
 	for _, in := range g.kind.Spec {
 		switch {
-		case in.At == "" || in.At == g.kind.Replicas || g.percent(50):
+		case in.At == "" || in.At == g.kind.Replicas:
+		case in.Type == interpreter.TypePartition && g.held:
+			place(o, in.Path, g.scalar(in.Type))
+		case g.percent(50) || (g.held && g.percent(80)):
 		case in.Name == "deletionTimestamp":
 			if g.percent(4) {
 				place(o, in.Path, g.scalar(interpreter.TypeString))
@@ -196,15 +220,15 @@ func (g *generator) united(o map[string]any) {
 	partitions := map[string]any{}
 	for _, name := range []string{"a", "b", "c"}[:g.Intn(4)] {
 		s := map[string]any{"name": name}
-		switch g.Intn(4) {
+		switch g.Intn(8) { // most share what is left
 		case 0:
 			s["replicas"] = int64(g.Intn(3))
-		case 1:
-			s["replicas"] = pick[any](g, "50%", "33%", "1%", "100%", "050%", "101%", "1000%", "x%", "5.5%")
-		case 2:
+		case 1, 2:
+			s["replicas"] = pick[any](g, "50%", "33%", "25%", "1%", "100%", "050%", "101%", "1000%", "x%", "5.5%")
+		case 3:
 			s["replicas"] = g.scalar(interpreter.TypeInt)
 		}
-		if g.percent(10) {
+		if g.percent(5) {
 			s["minReplicas"] = int64(1)
 		}
 		if g.percent(g.wrong) {
@@ -212,7 +236,7 @@ func (g *generator) united(o map[string]any) {
 		}
 		subsets = append(subsets, s)
 		if g.percent(60) {
-			partitions[name] = g.scalar(interpreter.TypeInt)
+			partitions[name] = pick[any](g, int64(g.Intn(6)), int64(9), g.scalar(interpreter.TypeInt))
 		}
 	}
 	if len(subsets) > 0 {
@@ -221,7 +245,7 @@ func (g *generator) united(o map[string]any) {
 	if g.percent(g.wrong) {
 		placeKeys(o, "spec.topology.subsets", pick[any](g, "x", nil, []any{"x"}, map[string]any{"a": "b"}, []any{map[string]any{"name": "a", "replicas": int64(-1)}}))
 	}
-	if g.percent(60) {
+	if g.held || g.percent(60) {
 		placeKeys(o, "spec.updateStrategy.manualUpdate.partitions", partitions)
 		if g.percent(g.wrong) {
 			placeKeys(o, "spec.updateStrategy.manualUpdate.partitions", pick[any](g, "x", nil, []any{"x"}))

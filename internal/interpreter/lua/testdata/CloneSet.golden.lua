@@ -573,7 +573,7 @@ local function outcome(field, total, fleet)
   if how == "any" then
     return total.yes > 0 and "True" or nil
   elseif how == "all" then
-    return fleet.reported == fleet.clusters and total.yes == fleet.clusters and "True" or nil
+    return total.yes == fleet.clusters and "True" or nil
   elseif (how == "maxAll" and total.count < fleet.clusters) or total.differ then
     return nil
   end
