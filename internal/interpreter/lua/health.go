@@ -79,7 +79,7 @@ func input(in interpreter.Input, b *strings.Builder) error {
 		value = fmt.Sprintf("convert(lookup(observedObj, %s), %s)", path(in.Path), quote(string(in.Type)))
 	}
 	fmt.Fprintf(b, "  v.%s = %s\n", in.Name, value)
-	instead := ""
+	var instead string
 	switch {
 	case in.Derive != "" && in.Default != nil:
 		return fmt.Errorf("input %s is derived and has a default", in.Name)

@@ -202,7 +202,7 @@ func (p *pair) reflection(object *unstructured.Unstructured) error {
 		return err
 	}
 	got, errLua := p.kind.State(interpreter.Report{Manifest: object, Status: status})
-	if errGo != nil && errLua != nil {
+	if unreadable := errGo != nil && errLua != nil; unreadable {
 		return nil
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -256,11 +256,11 @@ func (p *pair) revision(object *unstructured.Unstructured, n int32) error {
 	want := object.DeepCopy()
 	errGo := interpreter.SetReplicas(p.kind, want, n)
 	got, err := p.vm.ReviseReplica(object, int64(n), p.text(p.scripts.ReplicaRevision))
-	if (err == nil) != (errGo == nil) {
+	switch refused := err != nil; {
+	case refused != (errGo != nil):
 		return fmt.Errorf("Lua says %v, Go says %v", err, errGo) //nolint:errorlint // one of them is nil
-	}
-	if err != nil {
-		return nil
+	case refused:
+		return nil //nolint:nilerr // both refuse
 	}
 	p.seen["revised"]++
 	return same(normal(want.Object), normal(got.Object))
@@ -279,7 +279,7 @@ func (p *pair) dependencies(object *unstructured.Unstructured) error {
 		return err
 	}
 	if errGo != nil {
-		return nil // the pod template is malformed: Lua gives what can be read
+		return nil //nolint:nilerr // the pod template is malformed: Lua gives what can be read
 	}
 	got := map[string]bool{}
 	for _, r := range refs {
