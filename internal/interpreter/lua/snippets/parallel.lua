@@ -1,0 +1,2 @@
+-- Parallelism is a cap on pods at work, not a number of replicas: Karmada would divide it, and set it to 1 where it is
+-- not given.

@@ -1,0 +1,24 @@
+local function put(at, path, v)
+  for i = 1, #path - 1 do
+    local step, below = path[i], nil
+    if type(step) == "table" then
+      for _, element in ipairs(at) do
+        if element.type == step.type then
+          below = element
+        end
+      end
+      if below == nil then
+        below = {type = step.type}
+        at[#at + 1] = below
+      end
+    else
+      below = at[step]
+      if below == nil then
+        below = {}
+        at[step] = below
+      end
+    end
+    at = below
+  end
+  at[path[#path]] = v
+end

@@ -1,0 +1,365 @@
+package lua_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-io/karmada/pkg/resourceinterpreter/customized/declarative/luavm"
+	"github.com/karmada-io/karmada/pkg/util/helper"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
+)
+
+const kruise1 = "apps.kruise.io/v1alpha1"
+
+func pairOf(tb testing.TB, apiVersion, kind string) *pair {
+	tb.Helper()
+	for _, k := range kinds(tb) {
+		if k.GVK() == schema.FromAPIVersionAndKind(apiVersion, kind) {
+			return &pair{kind: k, scripts: generate(tb, k), vm: luavm.New(false, 1), seen: map[string]int{}}
+		}
+	}
+	tb.Fatalf("%s %s is not known", apiVersion, kind)
+	return nil
+}
+
+func parse(tb testing.TB, text string) *unstructured.Unstructured {
+	tb.Helper()
+	var u unstructured.Unstructured
+	if err := u.UnmarshalJSON([]byte(text)); err != nil {
+		tb.Fatal(err)
+	}
+	return &u
+}
+
+// natural is where Lua and Go cannot agree. docs/health.md has the list.
+type natural struct {
+	what, inLua, why string
+	// differ fails when the difference is not there.
+	differ func(t *testing.T)
+}
+
+// byNature are the differences between Lua and Go that nothing can be done about.
+var byNature = []natural{
+	{"a list without elements where an object belongs, or the other way round", "empty",
+		"An empty table is both in Lua. No API server stores one for the other.",
+		healthDiffers("batch/v1", "CronJob", `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"generation":1},"status":[]}`, true)},
+	{"null in a list", "not there", "Karmada leaves nulls out when it makes a table of a list. A list of conditions has none.",
+		healthDiffers("batch/v1", "Job", `{"apiVersion":"batch/v1","kind":"Job","metadata":{},"status":{"conditions":[null,{"type":"Complete","status":"True"}]}}`, true)},
+	{"null under a flat name, and a value at its nested place", "the value", "A table has no nulls. What we reflect has neither.",
+		healthDiffers("batch/v1", "Job", `{"apiVersion":"batch/v1","kind":"Job","metadata":{},"status":{"conditionComplete":null,"conditions":[{"type":"Complete","status":"True"}]}}`, true)},
+	{"an object that has nulls alone, where its presence counts", "absent", "A table has no nulls, and an empty one counts as absent.",
+		healthDiffers(kruise1, "SidecarSet", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","metadata":{"generation":1},
+			"spec":{"updateStrategy":{"selector":{"matchLabels":null}}},"status":{"observedGeneration":1,"matchedPods":2}}`, false)},
+	{"a generation of 2^53", "too large", "Lua's numbers are float64, so that it cannot be told from 2^53+1, which Go refuses too.",
+		healthDiffers(kruise1, "CloneSet", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","metadata":{"generation":9007199254740992},
+			"spec":{"replicas":0},"status":{"observedGeneration":9007199254740992}}`, false)},
+	{"`spec.replicas: null`", "left out, so 1", "A table has no nulls; to an API server they are the same too.", replicasDiffer(`null`, 1)},
+	{"`spec.replicas: 3.0`", "3", "Lua has one type of number.", replicasDiffer(`3.0`, 3)},
+	{"references of a cluster-scoped workload that does not say where its pods are", "left out",
+		"Karmada cannot find an object without its namespace, and tries again for ever.", namespaceDiffers},
+	{"a pod template that Kubernetes cannot read", "what can be read", "Lua does not know the type of every field. Go gives an error.", templateDiffers},
+}
+
+// healthDiffers makes sure that Lua gives that answer and Go the other.
+func healthDiffers(apiVersion, kind, text string, inLua bool) func(t *testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		p, object := pairOf(t, apiVersion, kind), parse(t, text)
+		state, _ := p.kind.State(interpreter.ReportOf(object))
+		got, err := p.vm.InterpretHealth(object, p.scripts.HealthInterpretation)
+		if err != nil || got != inLua || (state.Health == "Healthy") == inLua {
+			t.Errorf("Lua says %t, %v; Go says %+v", got, err, state)
+		}
+	}
+}
+
+func replicasDiffer(text string, want int32) func(t *testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		p := pairOf(t, "apps/v1", "Deployment")
+		object := parse(t, `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":`+text+`}}`)
+		_, _, errGo := interpreter.Replicas(p.kind, object)
+		if got, _, err := p.vm.GetReplicas(object, p.scripts.ReplicaResource); err != nil || got != want || errGo == nil {
+			t.Errorf("Lua says %d, %v; Go says %v", got, err, errGo)
+		}
+	}
+}
+
+func namespaceDiffers(t *testing.T) {
+	t.Helper()
+	p := pairOf(t, kruise1, "SidecarSet")
+	object := parse(t, `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","spec":{"imagePullSecrets":[{"name":"pull"}]}}`)
+	inGo, errGo := interpreter.Dependencies(p.kind, object)
+	inLua, err := p.vm.GetDependencies(object, p.scripts.DependencyInterpretation)
+	if err != nil || errGo != nil || len(inGo) != 1 || len(inLua) != 0 {
+		t.Errorf("Lua says %v, %v; Go says %v, %v", inLua, err, inGo, errGo)
+	}
+}
+
+func templateDiffers(t *testing.T) {
+	t.Helper()
+	p := pairOf(t, "apps/v1", "Deployment")
+	object := parse(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop"},
+		"spec":{"template":{"spec":{"hostNetwork":"x","imagePullSecrets":[{"name":"pull"}]}}}}`)
+	_, errGo := interpreter.Dependencies(p.kind, object)
+	inLua, err := p.vm.GetDependencies(object, p.scripts.DependencyInterpretation)
+	if err != nil || errGo == nil || len(inLua) != 1 {
+		t.Errorf("Lua says %v, %v; Go says %v", inLua, err, errGo)
+	}
+}
+
+func TestByNature(t *testing.T) {
+	raw, err := os.ReadFile("../../../docs/health.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range byNature {
+		t.Run(n.what, n.differ)
+		if row := fmt.Sprintf("| %s | %s | %s |\n", n.what, n.inLua, n.why); !strings.Contains(string(raw), row) {
+			t.Errorf("docs/health.md lacks the row %s", row)
+		}
+	}
+}
+
+// probe lists the globals, with what they are.
+const probe = `function Probe()
+  local names = {}
+  for name, v in pairs(_G) do
+    names[#names + 1] = name .. "=" .. tostring(v)
+  end
+  table.sort(names)
+  return table.concat(names, "\n")
+end`
+
+func globals(t *testing.T, vm *luavm.VM) []string {
+	t.Helper()
+	out, err := vm.RunScript(probe, "Probe", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(strings.Split(out[0].String(), "\n"), func(line string) bool { return strings.HasPrefix(line, "Probe=") })
+}
+
+// TestNoGlobals: Karmada's states are used again for other scripts, of other people too. Nothing but the one function
+// may stay behind.
+func TestNoGlobals(t *testing.T) {
+	for _, kind := range kinds(t) {
+		p := &pair{kind: kind, scripts: generate(t, kind), vm: luavm.New(false, 1), seen: map[string]int{}}
+		before := globals(t, p.vm)
+		for seed := range int64(25) {
+			if err := p.compare(newGenerator(seeded(seed), kind)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.scripts.Retention != "" {
+			if _, err := p.vm.Retain(parse(t, broadcastJob), parse(t, broadcastJob), p.scripts.Retention); err != nil {
+				t.Fatal(err)
+			}
+		}
+		functions := []string{"GetReplicas", "ReviseReplica", "ReflectStatus", "AggregateStatus", "InterpretHealth", "GetDependencies", "Retain"}
+		after := slices.DeleteFunc(globals(t, p.vm), func(line string) bool {
+			name, _, _ := strings.Cut(line, "=")
+			return slices.Contains(functions, name)
+		})
+		if err := same(before, after); err != nil {
+			t.Errorf("%s: %v", kind.GVK(), err)
+		}
+	}
+}
+
+const broadcastJob = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"BroadcastJob","spec":{"template":{"metadata":{"labels":{"app":"old","uid":"u"}}}}}`
+
+func TestRetention(t *testing.T) {
+	p := pairOf(t, "apps.kruise.io/v1beta1", "BroadcastJob")
+	for desired, want := range map[string]string{
+		`{"template":{"metadata":{"labels":{"app":"web"}},"spec":{"volumes":[{"emptyDir":{}}]}}}`: `{"template":{"metadata":{"labels":{"app":"web","uid":"u"}},"spec":{"volumes":[{"emptyDir":{}}]}}}`,
+		`{"template":{}}`: `{"template":{"metadata":{"labels":{"app":"old","uid":"u"}}}}`,
+		`{"template":5}`:  `{"template":5}`,
+	} {
+		object := func(spec string) *unstructured.Unstructured {
+			return parse(t, `{"apiVersion":"apps.kruise.io/v1beta1","kind":"BroadcastJob","spec":`+spec+`}`)
+		}
+		got, err := p.vm.Retain(object(desired), parse(t, broadcastJob), p.scripts.Retention)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := same(normal(object(want).Object), normal(got.Object)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRequirements: what a pod asks for reaches Karmada's scheduler, but not of a workload of 0 replicas: with
+// requirements the scheduler would send that nowhere, and so delete it everywhere.
+func TestRequirements(t *testing.T) {
+	const template = `{"spec":{"nodeSelector":{"disk":"ssd"},"containers":[{"name":"a","resources":{"requests":{"cpu":"250m","memory":"1Gi"}}}]}}`
+	var pod corev1.PodTemplateSpec
+	if err := json.Unmarshal([]byte(template), &pod); err != nil {
+		t.Fatal(err)
+	}
+	want := helper.GenerateReplicaRequirements(&pod)
+	for _, test := range []struct{ apiVersion, kind, at string }{
+		{"apps/v1", "Deployment", template}, {kruise1, "CloneSet", template}, {"apps.kruise.io/v1beta1", "StatefulSet", template},
+		{kruise1, "UnitedDeployment", `{"cloneSetTemplate":{"spec":{"template":` + template + `}}}`},
+	} {
+		p := pairOf(t, test.apiVersion, test.kind)
+		for _, n := range []int32{0, 3} {
+			object := parse(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"spec":{"replicas":%d,"template":%s}}`, test.apiVersion, test.kind, n, test.at))
+			got, requirements, err := p.vm.GetReplicas(object, p.scripts.ReplicaResource)
+			if err != nil || got != n {
+				t.Fatalf("%s: %d, %v", test.kind, got, err)
+			}
+			expect := want
+			if n == 0 {
+				expect = nil
+			}
+			if dump(requirements) != dump(expect) {
+				t.Errorf("%s of %d: want %s, got %s", test.kind, n, dump(expect), dump(requirements))
+			}
+		}
+	}
+	p := pairOf(t, kruise1, "CloneSet")
+	object := parse(t, `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","spec":{"replicas":3,"template":{"spec":"x"}}}`)
+	if n, requirements, err := p.vm.GetReplicas(object, p.scripts.ReplicaResource); n != 3 || requirements != nil || err != nil {
+		t.Errorf("of a malformed pod template: %d, %v, %v", n, requirements, err)
+	}
+}
+
+// TestRefusals: what Karmada shows to people says what is wrong.
+func TestRefusals(t *testing.T) {
+	p := pairOf(t, kruise1, "UnitedDeployment")
+	object := parse(t, `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"UnitedDeployment","spec":{"topology":{"subsets":[{"name":"a","replicas":2}]}}}`)
+	if _, err := p.vm.ReviseReplica(object, 3, p.scripts.ReplicaRevision); err == nil || !strings.Contains(err.Error(), "sum up to 2, so that OpenKruise refuses 3") {
+		t.Error(err)
+	}
+	p = pairOf(t, kruise1, "CloneSet")
+	object = parse(t, `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","spec":{"replicas":-1}}`)
+	if _, _, err := p.vm.GetReplicas(object, p.scripts.ReplicaResource); err == nil || !strings.Contains(err.Error(), "spec.replicas must be a whole number") {
+		t.Error(err)
+	}
+}
+
+// TestParallelismIsNotReplicas: Karmada's own interpreters would divide it, and set it to 1 where it is not given.
+func TestParallelismIsNotReplicas(t *testing.T) {
+	for _, kind := range kinds(t) {
+		s := generate(t, kind)
+		switch name := kind.Definition.Kind; name {
+		case "Job", "BroadcastJob", "Workflow":
+			p := &pair{kind: kind, scripts: s, vm: luavm.New(false, 1)}
+			object := parse(t, `{"apiVersion":"x/v1","kind":"Job","spec":{"parallelism":5}}`)
+			if n, requirements, err := p.vm.GetReplicas(object, s.ReplicaResource); n != 0 || requirements != nil || err != nil {
+				t.Errorf("%s: %d, %v, %v", kind.GVK(), n, requirements, err)
+			}
+			got, err := p.vm.ReviseReplica(object, 1, s.ReplicaRevision)
+			if err != nil || same(normal(object.Object), normal(got.Object)) != nil {
+				t.Errorf("%s: %v, %v", kind.GVK(), got, err)
+			}
+		default:
+			if (kind.Replicas == "") != (s.ReplicaResource == "") || (kind.Replicas == "") != (s.ReplicaRevision == "") {
+				t.Errorf("%s: replicas at %q, and scripts %q and %q", kind.GVK(), kind.Replicas, s.ReplicaResource, s.ReplicaRevision)
+			}
+		}
+	}
+}
+
+// TestManyClusters: a thousand clusters are far inside the second that Karmada gives a script.
+func TestManyClusters(t *testing.T) {
+	p := pairOf(t, kruise1, "CloneSet")
+	items := make([]workv1alpha2.AggregatedStatusItem, 1000)
+	for i := range items {
+		items[i] = workv1alpha2.AggregatedStatusItem{ClusterName: fmt.Sprint("m", i), Status: &runtime.RawExtension{Raw: []byte(
+			`{"observedGeneration":4,"generation":4,"resourceTemplateGeneration":2,"replicas":2147483647,"updatedReplicas":1,"updateRevision":"r"}`)}}
+	}
+	target := parse(t, `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","metadata":{"generation":2}}`)
+	if err := p.aggregation(target, items); err != nil {
+		t.Error(err)
+	}
+	if want := expected(p.kind, target, items); want["replicas"] != int64(2147483647000) || want["observedGeneration"] != int64(2) {
+		t.Errorf("got %v", want)
+	}
+}
+
+// TestSchema: a status has what the CRD requires (config/crd/bases of OpenKruise v1.8.3) once any cluster has reported.
+func TestSchema(t *testing.T) {
+	for kind, required := range map[string][]string{
+		"CloneSet":         {"availableReplicas", "readyReplicas", "replicas", "updatedReadyReplicas", "updatedReplicas"},
+		"UnitedDeployment": {"currentRevision", "replicas", "updatedReplicas"},
+		"DaemonSet":        {"currentNumberScheduled", "daemonSetHash", "desiredNumberScheduled", "numberMisscheduled", "numberReady", "updatedNumberScheduled"},
+		"SidecarSet":       {"matchedPods", "readyPods", "updatedPods"},
+		"BroadcastJob":     {"active", "desired", "failed", "phase", "succeeded"},
+	} {
+		p := pairOf(t, kruise1, kind)
+		items := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: &runtime.RawExtension{Raw: []byte(`{"generation":1}`)}}, {ClusterName: "m2"}}
+		got, err := p.vm.AggregateStatus(parse(t, `{"apiVersion":"x/v1","kind":"X","metadata":{"generation":1}}`), items, p.scripts.StatusAggregation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, _ := got.Object["status"].(map[string]any)
+		for _, field := range required {
+			if status[field] == nil {
+				t.Errorf("%s: no %s in %v", kind, field, status)
+			}
+		}
+		for _, foreign := range []string{"generation", "resourceTemplateGeneration", lua.FieldRevision} {
+			if status[foreign] != nil {
+				t.Errorf("%s: %s is not a field of the status", kind, foreign)
+			}
+		}
+	}
+}
+
+func TestOnlyBuiltIn(t *testing.T) {
+	r, err := interpreter.New(interpreter.Description{
+		Group: "example.io", Version: "v1", Kind: "Widget", Resource: "widgets", Scope: "Namespaced",
+		Health: interpreter.Health{Healthy: "true"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gvk := range []schema.GroupVersionKind{{Group: "example.io", Version: "v1", Kind: "Widget"}, {Group: "example.io", Version: "v1", Kind: "Other"}} {
+		if _, err := lua.Generate(r.For(gvk)); err == nil || !strings.Contains(err.Error(), "is not built in") {
+			t.Errorf("%s: %v", gvk, err)
+		}
+	}
+}
+
+// TestGolden shows what the scripts of two kinds look like. Write them anew with -update.
+func TestGolden(t *testing.T) {
+	for _, of := range [][2]string{{kruise1, "CloneSet"}, {kruise1, "UnitedDeployment"}} {
+		s := pairOf(t, of[0], of[1]).scripts
+		var b strings.Builder
+		for _, part := range []struct{ name, text string }{
+			{"retention", s.Retention}, {"replicaResource", s.ReplicaResource}, {"replicaRevision", s.ReplicaRevision},
+			{"statusReflection", s.StatusReflection}, {"statusAggregation", s.StatusAggregation},
+			{"healthInterpretation", s.HealthInterpretation}, {"dependencyInterpretation", s.DependencyInterpretation},
+		} {
+			fmt.Fprintf(&b, "---------- %s ----------\n%s\n", part.name, part.text)
+		}
+		path := filepath.Join("testdata", of[1]+".golden.lua")
+		if *update {
+			if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := same(string(want), b.String()); err != nil {
+			t.Errorf("%s is not what is generated; run: go test ./internal/interpreter/lua -run TestGolden -update: %v", path, err)
+		}
+	}
+}
