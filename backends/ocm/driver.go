@@ -265,7 +265,12 @@ func (d *Driver) cached(ctx context.Context, obj *unstructured.Unstructured) (*u
 // remove deletes the object as it was read; when it has changed since, it waits for the next look.
 func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) error {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
-	err := d.hub.Delete(ctx, obj.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
+	opts := []client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}}
+	if obj.GroupVersionKind() == placementGVK {
+		// Its decisions go before it does: once it is gone nobody would know which were its own.
+		opts = append(opts, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	}
+	err := d.hub.Delete(ctx, obj.DeepCopy(), opts...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
