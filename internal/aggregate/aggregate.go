@@ -134,7 +134,11 @@ func unreachable(r Report) string {
 	case r.Cluster == nil:
 		return "the backend does not know this cluster any more; last known numbers"
 	case r.Cluster.Ready != metav1.ConditionTrue:
-		return strings.TrimSpace("cluster is not reachable; last known numbers. " + r.Cluster.Message)
+		message := "the cluster cannot be reached, these are its last known numbers"
+		if r.Cluster.Message != "" {
+			message += " (" + r.Cluster.Message + ")"
+		}
+		return message
 	default:
 		return ""
 	}
