@@ -387,14 +387,12 @@ func TestLostCluster(t *testing.T) {
 	}
 	t.Log("it leaves the targets, and comes back to them before it is in contact again")
 	tr.on("member1")
-	waiting := ""
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		waiting = tr.pass()
-	}
-	if !strings.Contains(waiting, "out of contact") {
-		t.Errorf("waiting for %q", waiting)
-	}
-	t.Log(waiting)
+	tr.until("the removal to wait for the lost cluster", func() string {
+		if waiting := tr.pass(); !strings.Contains(waiting, "out of contact") {
+			return "it waits for: " + waiting
+		}
+		return ""
+	})
 	tr.on("member1", "member2")
 	tr.until("the placement to settle", func() string {
 		o, err := tr.driver.Observe(t.Context(), tr.desired.Query)

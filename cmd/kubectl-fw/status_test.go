@@ -11,8 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -92,7 +94,14 @@ func TestNotFound(t *testing.T) {
 
 // A watch shows what is there, each change once, and ends with the FleetWorkload.
 func TestFollow(t *testing.T) {
-	c := fakeClient(t, fixture(t))
+	watching := make(chan struct{}, 10)
+	c := interceptor.NewClient(fakeClient(t, fixture(t)), interceptor.Funcs{
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			w, err := c.Watch(ctx, list, opts...)
+			watching <- struct{}{}
+			return w, err
+		},
+	})
 	key := client.ObjectKey{Namespace: "shop", Name: "web"}
 	seen := make(chan string, 10)
 	done := make(chan error, 1)
@@ -108,8 +117,7 @@ func TestFollow(t *testing.T) {
 	if got := <-seen; got != "10/16" {
 		t.Fatalf("first seen is %q", got)
 	}
-	// The fake watch has no replay: give follow the time to begin it.
-	time.Sleep(200 * time.Millisecond)
+	<-watching // the fake watch has no replay
 	fw := &v1alpha1.FleetWorkload{}
 	if err := c.Get(ctx, key, fw); err != nil {
 		t.Fatal(err)

@@ -356,6 +356,10 @@ func TestCompileRefuses(t *testing.T) {
 			overrides: `[{patches: [{op: add, path: /spec/a}]}]`,
 			want:      `spec.overrides[0].patches[0].value: there is no value to add; set value, or use op remove`,
 		},
+		"removing a value": {
+			overrides: `[{patches: [{op: remove, path: /spec/a, value: 1}]}]`,
+			want:      `spec.overrides[0].patches[0].value: remove takes no value; leave value out, or use op replace`,
+		},
 	}
 	for path, remedy := range map[string]string{
 		"/apiVersion":                            "/apiVersion; change it in spec.template, for every cluster",

@@ -63,6 +63,9 @@ func (p *patches) compile(index int) (place, jsonpatch.Operation, error) {
 		}
 		doc["value"] = spec.Value
 	case v1alpha1.PatchOpRemove:
+		if spec.Value != nil {
+			return nil, nil, invalid(at+".value", "", "remove takes no value", "leave value out, or use op replace")
+		}
 	default:
 		return nil, nil, invalid(at+".op", string(spec.Op), "there is no such operation", "use add, remove or replace")
 	}
