@@ -370,7 +370,7 @@ func TestBadInputIsExplained(t *testing.T) {
 			[]string{"spec.template.kind: required"}},
 		"a kind that nobody may ship": {func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Template.Raw = []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`)
-		}, v1alpha1.ReasonNotSupported, []string{`spec.template.kind "rbac.authorization.k8s.io/v1 RoleBinding"`, "not supported yet"}},
+		}, v1alpha1.ReasonNotSupported, []string{`spec.template.kind "rbac.authorization.k8s.io/v1 RoleBinding"`, "may not carry this kind"}},
 		"a field of a later version": {func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyPropagate }, v1alpha1.ReasonNotSupported,
 			[]string{"spec.dependencies", "not supported yet", "set it to Ignore"}},
 		"a patch on nothing": {func(s *v1alpha1.FleetWorkloadSpec) {

@@ -67,7 +67,7 @@ func (o interpretOptions) run(streams genericiooptions.IOStreams) error {
 			return err
 		}
 	}
-	kinds, err := interpreter.New(cfg.Kinds...)
+	kinds, err := cfg.Registry()
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (inv *inventory) backend(name string) (backend, error) {
 }
 
 // kinds implements source: an inventory describes none.
-func (inv *inventory) kinds() []interpreter.Description { return nil }
+func (inv *inventory) kinds() (*interpreter.Registry, error) { return interpreter.New() }
 
 // names implements source.
 func (inv *inventory) names() []string {

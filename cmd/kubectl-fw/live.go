@@ -70,7 +70,7 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 }
 
 // kinds are those of the operator's configuration.
-func (l *live) kinds() []interpreter.Description { return l.cfg.Kinds }
+func (l *live) kinds() (*interpreter.Registry, error) { return l.cfg.Registry() }
 
 // close ends the connections.
 func (l *live) close() {

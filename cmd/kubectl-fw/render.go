@@ -101,7 +101,7 @@ func (o renderOptions) run(ctx context.Context, flags *genericclioptions.ConfigF
 		}
 		from = live
 	}
-	kinds, err := interpreter.New(from.kinds()...)
+	kinds, err := from.kinds()
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ type source interface {
 	// backend fails with backends.ErrNotConfigured when there is none of that name.
 	backend(name string) (backend, error)
 	names() []string
-	// kinds are described beside those that are built in.
-	kinds() []interpreter.Description
+	// kinds are those that may be carried.
+	kinds() (*interpreter.Registry, error)
 }
 
 // backend is what rendering needs to know of one.

@@ -116,7 +116,7 @@ func TestRenderRefuses(t *testing.T) {
 		},
 		"a kind that is not supported": {
 			in:   strings.Replace(valid, "kind: Deployment", "kind: Gadget", 1),
-			want: `backend "karmada": spec.template.kind "apps/v1 Gadget": this kind is not supported yet`,
+			want: `backend "karmada": spec.template.kind "apps/v1 Gadget": FleetWorkloads may not carry this kind`,
 		},
 		"another namespace than the file's": {
 			in: valid, args: []string{"-n", "demo"},

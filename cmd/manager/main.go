@@ -33,7 +33,6 @@ import (
 	"github.com/fleetworkload/fleetworkload/controllers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
-	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 // userAgent names the operator to API servers.
@@ -195,7 +194,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("add connections: %w", err)
 	}
-	kinds, err := interpreter.New(cfg.Kinds...)
+	kinds, err := cfg.Registry()
 	if err != nil {
 		return fmt.Errorf("operator configuration: %w", err)
 	}

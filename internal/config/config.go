@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
@@ -38,6 +40,29 @@ type Configuration struct {
 	Guards Guards `json:"guards,omitempty"`
 	// Kinds describe workload kinds that are not built in.
 	Kinds []interpreter.Description `json:"kinds,omitempty"`
+	// AllowedKinds are namespaced kinds that FleetWorkloads may carry although they are neither built in nor described:
+	// they are shipped, and their health is what kstatus derives.
+	AllowedKinds []AllowedKind `json:"allowedKinds,omitempty"`
+}
+
+// AllowedKind names a kind in all its versions.
+type AllowedKind struct {
+	Group string `json:"group,omitempty"`
+	// Kind is a kind, or * for every kind of the group.
+	Kind string `json:"kind"`
+}
+
+// Registry returns what is known about workload kinds, and which of them may be carried.
+func (c Configuration) Registry() (*interpreter.Registry, error) {
+	kinds, err := interpreter.New(c.Kinds...)
+	if err != nil {
+		return nil, err
+	}
+	allowed := make([]schema.GroupKind, 0, len(c.AllowedKinds))
+	for _, kind := range c.AllowedKinds {
+		allowed = append(allowed, schema.GroupKind{Group: kind.Group, Kind: kind.Kind})
+	}
+	return kinds.Allowing(allowed...), nil
 }
 
 // Backend is one named control plane.
@@ -50,6 +75,8 @@ type Backend struct {
 	Connection Connection `json:"connection"`
 	// OCM is for backends of type OCM only.
 	OCM *OCM `json:"ocm,omitempty"`
+	// Karmada is for backends of type Karmada only.
+	Karmada *Karmada `json:"karmada,omitempty"`
 }
 
 // Connection is where a backend's kubeconfig comes from; exactly one is set.
@@ -68,6 +95,26 @@ type SecretRef struct {
 	// Key within the Secret. When absent: kubeconfig.
 	Key string `json:"key,omitempty"`
 }
+
+// Karmada is what only Karmada knows.
+type Karmada struct {
+	// Interpreters says which ResourceInterpreterCustomizations the operator keeps on the control plane, for kinds that
+	// FleetWorkloads use: Managed, Missing or None. When absent: Managed.
+	Interpreters InterpreterMode `json:"interpreters,omitempty"`
+}
+
+// InterpreterMode says how far the operator teaches Karmada what it knows of workload kinds.
+type InterpreterMode string
+
+const (
+	// InterpretersManaged replaces Karmada's own interpreters wherever the operator's say more, or are right where
+	// Karmada's are wrong.
+	InterpretersManaged InterpreterMode = "Managed"
+	// InterpretersMissing adds only what Karmada has no interpreter for.
+	InterpretersMissing InterpreterMode = "Missing"
+	// InterpretersNone adds nothing.
+	InterpretersNone InterpreterMode = "None"
+)
 
 // OCM is what only Open Cluster Management knows.
 type OCM struct {
@@ -133,6 +180,9 @@ func (c Configuration) validate() error {
 	if _, err := interpreter.New(c.Kinds...); err != nil {
 		errs = append(errs, err)
 	}
+	for i, kind := range c.AllowedKinds {
+		errs = append(errs, kind.validate(fmt.Sprintf("allowedKinds[%d]", i))...)
+	}
 	seen := map[string]bool{}
 	for i, b := range c.Backends {
 		at := fmt.Sprintf("backends[%d]", i)
@@ -148,6 +198,20 @@ func (c Configuration) validate() error {
 	return errors.Join(errs...)
 }
 
+// powerful groups decide what others may do. Kinds of them travel only when they are named one by one.
+var powerful = []string{"", "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"}
+
+func (k AllowedKind) validate(at string) []error {
+	switch {
+	case k.Kind == "":
+		return []error{fmt.Errorf("%s.kind: required; * stands for every kind of the group", at)}
+	case k.Kind == interpreter.AnyKind && slices.Contains(powerful, k.Group):
+		return []error{fmt.Errorf("%s.kind: * is not possible for group %q: name the kinds one by one", at, k.Group)}
+	default:
+		return nil
+	}
+}
+
 func (b Backend) validate(at string) []error {
 	var errs []error
 	if b.Type != TypeKarmada && b.Type != TypeOCM {
@@ -155,6 +219,17 @@ func (b Backend) validate(at string) []error {
 	}
 	if b.OCM != nil && b.Type != TypeOCM {
 		errs = append(errs, fmt.Errorf("%s.ocm: only for type %s", at, TypeOCM))
+	}
+	if b.Karmada != nil {
+		if b.Type != TypeKarmada {
+			errs = append(errs, fmt.Errorf("%s.karmada: only for type %s", at, TypeKarmada))
+		}
+		switch b.Karmada.Interpreters {
+		case "", InterpretersManaged, InterpretersMissing, InterpretersNone:
+		default:
+			errs = append(errs, fmt.Errorf("%s.karmada.interpreters: %q is none of %s, %s, %s", at, b.Karmada.Interpreters,
+				InterpretersManaged, InterpretersMissing, InterpretersNone))
+		}
 	}
 	sources := 0
 	for _, set := range []bool{b.Connection.KubeconfigFile != "", b.Connection.SecretRef != nil, b.Connection.InCluster != nil} {

@@ -14,6 +14,8 @@ type Definition struct {
 	Group, Version, Kind string
 	// Resource is the plural of the kind.
 	Resource string
+	// StatusOptional is true for kinds whose controller may leave the status empty for good: a CronJob that was never due.
+	StatusOptional bool
 	// ClusterScoped is true for kinds without a namespace.
 	ClusterScoped bool
 
@@ -151,6 +153,8 @@ type part struct {
 }
 
 const (
+	// generations is how many fields come before a kind's own.
+	generations = 2
 	// fieldGeneration is a field that every kind has beside its own: metadata.generation.
 	fieldGeneration         = "generation"
 	fieldObservedGeneration = "observedGeneration"
@@ -261,7 +265,8 @@ const maxSlots = 48
 func compile(d Definition) (*Kind, error) {
 	k := &Kind{Definition: d, vars: variables{}}
 	k.Status = append([]Field{
-		{Name: fieldGeneration, Type: TypeLong}, {Name: fieldTemplateGeneration, Type: TypeLong},
+		generations - 2: {Name: fieldGeneration, Type: TypeLong},
+		generations - 1: {Name: fieldTemplateGeneration, Type: TypeLong},
 	}, d.Status...)
 	k.Spec = append([]Input{{Name: "deletionTimestamp", At: "metadata.deletionTimestamp", Type: TypeString}}, d.Spec...)
 	if err := k.compileFields(); err != nil {

@@ -143,7 +143,8 @@ func (d Description) compile(at string) (*Kind, []error) {
 	}
 	definition := Definition{
 		Group: d.Group, Version: d.Version, Kind: d.Kind, Resource: d.Resource, ClusterScoped: d.Scope == ScopeCluster,
-		Rules: []Rule{{Health: v1alpha1.HealthUnknown, Reason: ReasonNoRule}},
+		StatusOptional: true, // whether there is enough of it is for the rules to say
+		Rules:          []Rule{{Health: v1alpha1.HealthUnknown, Reason: ReasonNoRule}},
 	}
 	for _, p := range []struct {
 		field, path string

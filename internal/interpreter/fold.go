@@ -111,7 +111,7 @@ func (f *Fold) grow() {
 
 func (f *Fold) put(cluster string, values []value) {
 	row := f.row(cluster)
-	if !seen(values) {
+	if !f.kind.seen(values) {
 		f.replace(row, nil)
 		return
 	}

@@ -168,12 +168,16 @@ func (k *Kind) read(report Report, env *[maxSlots]value) error {
 	if err := k.readSpec(report, env); err != nil {
 		return err
 	}
-	env[k.vars["seen"].slot] = truth(seen(env[:len(k.Status)]))
+	env[k.vars["seen"].slot] = truth(k.seen(env[:len(k.Status)]))
 	return nil
 }
 
-// seen is true when the report has any field that we know: the object was looked at.
-func seen(status []value) bool {
+// seen is true when the report has any field of the status that we know: its controller has looked at the object. The
+// generations, which come first, are no evidence of that, unless the kind does without a status.
+func (k *Kind) seen(status []value) bool {
+	if !k.StatusOptional {
+		status = status[generations:]
+	}
 	for _, v := range status {
 		if v.set {
 			return true
@@ -423,7 +427,7 @@ func (k *Kind) Fields(report Report) ([]FieldValue, error) {
 	if err := k.readStatus(report.Status, values); err != nil {
 		return nil, err
 	}
-	looked := seen(values)
+	looked := k.seen(values)
 	fields := make([]FieldValue, 0, len(values))
 	for i, f := range k.Status {
 		v := FieldValue{Field: f}

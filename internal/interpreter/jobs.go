@@ -84,7 +84,7 @@ func cronRules(paused string) []Rule {
 // cronJob is batch/v1 CronJob (k8s.io/api/batch/v1). The list of active jobs is not read: OCM feeds scalars only.
 func cronJob() Definition {
 	return Definition{
-		Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs",
+		Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs", StatusOptional: true,
 		PodTemplates: []string{"spec.jobTemplate.spec.template"},
 		Status:       []Field{word("lastScheduleTime", Max), word("lastSuccessfulTime", Min)},
 		Spec:         []Input{{Name: "suspend", At: "spec.suspend", Type: TypeBool}},

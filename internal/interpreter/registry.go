@@ -19,8 +19,8 @@ type Registry struct {
 	kinds map[schema.GroupVersionKind]*Kind
 	// groups are the kinds of which some version is known.
 	groups map[schema.GroupKind]bool
-	// described are the kinds that the configuration adds.
-	described map[schema.GroupVersionKind]bool
+	// allowed are kinds that may be carried without being known.
+	allowed map[schema.GroupKind]bool
 }
 
 // definitions are the kinds that are built in, with every version that OpenKruise 1.8 serves, and 1.9's twins.
@@ -80,22 +80,34 @@ func New(descriptions ...Description) (*Registry, error) {
 			r.add(k)
 		}
 	}
-	r.described = described
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// carried are the built-in kinds that FleetWorkloads may carry. A kind gets here once it was tried on both backends.
-var carried = map[schema.GroupVersionKind]bool{
-	{Group: "apps", Version: "v1", Kind: "Deployment"}:               true,
-	{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}: true,
+// AnyKind stands for every kind of a group.
+const AnyKind = "*"
+
+// Allowing returns the registry with more kinds that FleetWorkloads may carry, although nobody described them.
+func (r *Registry) Allowing(kinds ...schema.GroupKind) *Registry {
+	out := *r
+	out.allowed = maps.Clone(r.allowed)
+	if out.allowed == nil {
+		out.allowed = map[schema.GroupKind]bool{}
+	}
+	for _, kind := range kinds {
+		out.allowed[kind] = true
+	}
+	return &out
 }
 
-// Carried tells whether FleetWorkloads may carry the kind. What an administrator has described may be carried; anything
-// else may not, so that nobody ships, say, a RoleBinding (law 7).
-func (r *Registry) Carried(gvk schema.GroupVersionKind) bool { return carried[gvk] || r.described[gvk] }
+// Carried tells whether FleetWorkloads may carry the kind: one that is built in, or that an administrator has described
+// or allowed. Anything else may not, so that nobody ships, say, a RoleBinding (law 7).
+func (r *Registry) Carried(gvk schema.GroupVersionKind) bool {
+	_, known := r.kinds[gvk]
+	return known || r.allowed[gvk.GroupKind()] || r.allowed[schema.GroupKind{Group: gvk.Group, Kind: AnyKind}]
+}
 
 // For returns what is known about a kind. It is never nil: a kind that nobody described is carried all the same, with
 // the health that kstatus derives. A version that is not known of a kind that is gets no health at all, because its

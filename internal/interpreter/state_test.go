@@ -83,7 +83,8 @@ const kruise1, kruise2 = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 var states = map[string]live{
 	// Deployment.
 	"deployment: all there":        {"apps/v1", "Deployment", `{spec: {replicas: 3}, status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, updatedReplicas: 3, availableReplicas: 3}}`, healthy, ReasonComplete, ""},
-	"deployment: no status":        {"apps/v1", "Deployment", `{spec: {replicas: 3}}`, progressing, ReasonNotObserved, "its controller has not taken note of it yet"},
+	"deployment: no status":        {"apps/v1", "Deployment", `{spec: {replicas: 3}}`, progressing, ReasonWaitingForStatus, "waiting for a status"},
+	"deployment: no generation":    {"apps/v1", "Deployment", `{spec: {replicas: 3}, status: {replicas: 3}}`, progressing, ReasonNotObserved, "its controller has not taken note of it yet"},
 	"deployment: stale":            {"apps/v1", "Deployment", `{spec: {replicas: 3}, status: {observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 3, availableReplicas: 3}}`, progressing, ReasonNotObserved, "its controller has not taken note of generation 2 yet"},
 	"deployment: counters omitted": {"apps/v1", "Deployment", `{spec: {replicas: 3}, status: {observedGeneration: 2}}`, progressing, ReasonUpdating, "0 of 3 updated"},
 	"deployment: zero wanted":      {"apps/v1", "Deployment", `{spec: {replicas: 0}, status: {observedGeneration: 2}}`, healthy, ReasonComplete, ""},
@@ -166,17 +167,19 @@ var states = map[string]live{
 	"ud: deployments":   {kruise1, "UnitedDeployment", `{spec: {replicas: 4, template: {deploymentTemplate: {}}, topology: {subsets: [{name: a}]}, updateStrategy: {manualUpdate: {partitions: {a: 2}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 2}}`, progressing, ReasonUpdating, "2 of 4 updated"},
 
 	// Jobs.
-	"job: nothing yet":    {"batch/v1", "Job", `{spec: {completions: 3}}`, progressing, ReasonPending, "not started"},
+	"job: nothing yet":    {"batch/v1", "Job", `{spec: {completions: 3}}`, progressing, ReasonWaitingForStatus, "waiting for a status"},
+	"job: queued":         {"batch/v1", "Job", `{spec: {completions: 3}, status: {active: 0}}`, progressing, ReasonPending, "not started"},
 	"job: runs":           {"batch/v1", "Job", `{spec: {completions: 3}, status: {startTime: "2026-01-01T00:00:00Z", active: 2, succeeded: 1}}`, progressing, ReasonRunning, "2 active, 1 succeeded, 0 failed"},
 	"job: done":           {"batch/v1", "Job", `{spec: {completions: 3}, status: {startTime: "2026-01-01T00:00:00Z", succeeded: 3, conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}}`, healthy, ReasonSucceeded, "finished: 3 succeeded"},
 	"job: failed":         {"batch/v1", "Job", `{spec: {}, status: {failed: 7, conditions: [{type: FailureTarget, status: "True"}, {type: Failed, status: "True", reason: BackoffLimitExceeded}]}}`, degraded, ReasonFailed, "failed: BackoffLimitExceeded, 0 succeeded, 7 failed"},
 	"job: about to fail":  {"batch/v1", "Job", `{spec: {}, status: {failed: 7, conditions: [{type: FailureTarget, status: "True"}]}}`, progressing, ReasonFinishing, "about to fail"},
-	"job: suspended":      {"batch/v1", "Job", `{spec: {suspend: true}, status: {}}`, suspended, ReasonPaused, "suspended with 0 succeeded"},
+	"job: suspended":      {"batch/v1", "Job", `{spec: {suspend: true}, status: {conditions: [{type: Suspended, status: "True"}]}}`, suspended, ReasonPaused, "suspended with 0 succeeded"},
 	"cron: never ran":     {"batch/v1", "CronJob", `{spec: {schedule: "* * * * *"}, status: {}}`, healthy, ReasonScheduled, ""},
 	"cron: suspended":     {"batch/v1", "CronJob", `{spec: {suspend: true}, status: {lastScheduleTime: "2026-01-01T00:00:00Z"}}`, suspended, ReasonPaused, "suspended"},
 	"acj: scheduled":      {kruise1, "AdvancedCronJob", `{spec: {}, status: {type: Job}}`, healthy, ReasonScheduled, ""},
-	"acj: paused":         {kruise2, "AdvancedCronJob", `{spec: {paused: true}}`, suspended, ReasonPaused, "suspended"},
-	"bcj: nothing yet":    {kruise1, "BroadcastJob", `{spec: {}}`, progressing, ReasonPending, "not started"},
+	"acj: paused":         {kruise2, "AdvancedCronJob", `{spec: {paused: true}, status: {type: Job}}`, suspended, ReasonPaused, "suspended"},
+	"bcj: nothing yet":    {kruise1, "BroadcastJob", `{spec: {}}`, progressing, ReasonWaitingForStatus, "waiting for a status"},
+	"bcj: queued":         {kruise1, "BroadcastJob", `{spec: {}, status: {desired: 3}}`, progressing, ReasonPending, "not started"},
 	"bcj: runs":           {kruise1, "BroadcastJob", `{spec: {}, status: {phase: running, desired: 3, active: 2, succeeded: 1}}`, progressing, ReasonRunning, "2 active, 1 of 3 succeeded, 0 failed"},
 	"bcj: done":           {kruise1, "BroadcastJob", `{spec: {}, status: {phase: completed, desired: 3, succeeded: 3, conditions: [{type: Complete, status: "True"}]}}`, healthy, ReasonSucceeded, "finished: 3 of 3 succeeded"},
 	"bcj: continued":      {kruise2, "BroadcastJob", `{spec: {}, status: {phase: completed, desired: 3, succeeded: 2, failed: 1}}`, healthy, ReasonSucceeded, "finished: 2 of 3 succeeded, 1 failed, which its failure policy lets pass"},
@@ -188,7 +191,8 @@ var states = map[string]live{
 	"workflow: runs":      {"argoproj.io/v1alpha1", "Workflow", `{spec: {}, status: {phase: Running, progress: 1/3}}`, progressing, ReasonRunning, "running, 1/3 done"},
 	"workflow: failed":    {"argoproj.io/v1alpha1", "Workflow", `{spec: {}, status: {phase: Error, message: no such template}}`, degraded, ReasonFailed, "Error: no such template"},
 	"workflow: suspended": {"argoproj.io/v1alpha1", "Workflow", `{spec: {suspend: true}, status: {phase: Running, progress: 1/3}}`, suspended, ReasonPaused, "suspended at 1/3"},
-	"workflow: new":       {"argoproj.io/v1alpha1", "Workflow", `{spec: {}}`, progressing, ReasonPending, "not started"},
+	"workflow: queued":    {"argoproj.io/v1alpha1", "Workflow", `{spec: {}, status: {phase: ""}}`, progressing, ReasonPending, "not started"},
+	"workflow: new":       {"argoproj.io/v1alpha1", "Workflow", `{spec: {}}`, progressing, ReasonWaitingForStatus, "waiting for a status"},
 }
 
 func TestState(t *testing.T) {
@@ -292,7 +296,7 @@ func TestCounts(t *testing.T) {
 		"workflow: runs":        {-1, -1, -1, -1, -1, 1, 3},
 		"cron: never ran":       {-1, -1, -1, -1, -1, -1, -1},
 		"deployment: stale":     {3, 3, 3, 3, 3, 3, 3},
-		"deployment: no status": {3, 0, 0, 0, 0, 0, 3},
+		"deployment: no status": {-1, -1, -1, -1, -1, -1, -1},
 	} {
 		test := states[name]
 		s, err := kindOf(t, test.apiVersion, test.kind).State(ReportOf(test.object(t)))

@@ -63,15 +63,16 @@ func Allowed(template *unstructured.Unstructured, kinds *interpreter.Registry) e
 	return &backends.Error{
 		Code: backends.CodeUnsupported, Field: "spec.template.kind",
 		Value:   template.GetAPIVersion() + " " + template.GetKind(),
-		Message: "this kind is not supported yet",
-		Remedy:  "use apps/v1 Deployment or apps.kruise.io/v1alpha1 CloneSet, or let an administrator describe it under kinds in the operator's configuration",
+		Message: "FleetWorkloads may not carry this kind",
+		Remedy: "use a kind of docs/health.md, or let an administrator describe it under kinds, or allow it under allowedKinds, " +
+			"in the operator's configuration",
 	}
 }
 
 // setReplicas decides the number of replicas, and writes it into the template.
 func (p *Plan) setReplicas() error {
 	if len(p.Kind.ReplicasPath()) == 0 {
-		return nil
+		return p.refuseReplicas()
 	}
 	n, given, err := interpreter.Replicas(p.Kind, p.Template)
 	if err != nil {
@@ -89,6 +90,21 @@ func (p *Plan) setReplicas() error {
 	p.Replicas = &n
 	if err := interpreter.SetReplicas(p.Kind, p.Template, n); err != nil {
 		return &backends.Error{Code: backends.CodeInvalidTemplate, Field: "spec.template", Message: err.Error(), Remedy: "correct it"}
+	}
+	return nil
+}
+
+// refuseReplicas refuses what would have no effect on a kind without replicas.
+func (p *Plan) refuseReplicas() error {
+	kind := p.Template.GetKind()
+	if n := p.fw.Spec.Replicas; n != nil {
+		return &backends.Error{Code: backends.CodeInvalidTemplate, Field: "spec.replicas", Value: fmt.Sprint(*n),
+			Message: fmt.Sprintf("a %s has no replicas that could be set", kind), Remedy: "leave it out"}
+	}
+	if p.Division() == v1alpha1.DivisionTypeDivided {
+		return &backends.Error{Code: backends.CodeInvalidPlacement, Field: "spec.placement.division.type",
+			Value:   string(v1alpha1.DivisionTypeDivided),
+			Message: fmt.Sprintf("a %s has no replicas to divide", kind), Remedy: "leave it out: every cluster gets the whole object"}
 	}
 	return nil
 }

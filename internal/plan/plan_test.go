@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -171,11 +172,17 @@ func TestRefusals(t *testing.T) {
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"Web_1"}}`, nil,
 			backends.CodeInvalidTemplate, `spec.template.metadata.name "Web_1"`,
 		},
-		"a kind that comes later": {
-			`{"apiVersion":"batch/v1","kind":"Job"}`, nil, backends.CodeUnsupported, `spec.template.kind "batch/v1 Job": this kind is not supported yet`,
-		},
 		"a kind that nobody described": {
 			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`, nil, backends.CodeUnsupported, "let an administrator describe it",
+		},
+		"replicas of a kind without": {
+			`{"apiVersion":"batch/v1","kind":"Job"}`, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(3)) },
+			backends.CodeInvalidTemplate, `spec.replicas "3": a Job has no replicas that could be set`,
+		},
+		"a division of a kind without replicas": {
+			`{"apiVersion":"batch/v1","kind":"Job"}`, func(fw *v1alpha1.FleetWorkload) {
+				fw.Spec.Placement.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided}
+			}, backends.CodeInvalidPlacement, "spec.placement.division.type \"Divided\": a Job has no replicas to divide",
 		},
 		"replicas that are no number": {
 			`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"3"}}`, nil, backends.CodeInvalidTemplate, "spec.template.spec.replicas",
@@ -239,6 +246,22 @@ func TestInputIsNotChanged(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, fw) + cmp.Diff(template, p.Template); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAllowedKindsAreCarried(t *testing.T) {
+	gadget := workload(`{"apiVersion":"example.io/v2","kind":"Gadget"}`, nil)
+	for _, allowed := range []schema.GroupKind{{Group: "example.io", Kind: "Gadget"}, {Group: "example.io", Kind: interpreter.AnyKind}} {
+		p, err := New(gadget, kinds.Allowing(allowed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Query.Workload.Resource != "gadgets" || p.Kind.Known() {
+			t.Errorf("got %+v", p.Query.Workload)
+		}
+	}
+	if _, err := New(gadget, kinds); err == nil {
+		t.Error("a kind that nobody allowed is carried")
 	}
 }
 

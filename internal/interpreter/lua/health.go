@@ -13,6 +13,7 @@ import (
 func health(kind *interpreter.Kind, s *script) {
 	s.add("read", "status")
 	fields(kind, s, false)
+	s.write("\nlocal statusOptional = %t\n", kind.StatusOptional)
 	s.add("readstatus")
 	var b strings.Builder
 	if err := body(kind, &b); err != nil {
@@ -41,7 +42,7 @@ func body(kind *interpreter.Kind, b *strings.Builder) error {
     status.generation = metadata.generation
   end
   local v = readStatus(status)
-  v.seen = next(v) ~= nil
+  v.seen = seen(v)
 `)
 	for _, in := range kind.Spec {
 		if err := input(in, b); err != nil {

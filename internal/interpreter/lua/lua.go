@@ -202,6 +202,7 @@ func aggregation(kind *interpreter.Kind, s *script) {
 	}
 	s.add("read", "status")
 	fields(kind, s, true)
+	s.write("\nlocal statusOptional = %t\n", kind.StatusOptional)
 	s.add("readstatus")
 	s.write("\nlocal observes = %t\n", observes(kind))
 	s.add("put", "aggregate")

@@ -301,7 +301,7 @@ func TestSchema(t *testing.T) {
 		"BroadcastJob":     {"active", "desired", "failed", "phase", "succeeded"},
 	} {
 		p := pairOf(t, kruise1, kind)
-		items := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: &runtime.RawExtension{Raw: []byte(`{"generation":1}`)}}, {ClusterName: "m2"}}
+		items := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: &runtime.RawExtension{Raw: []byte(`{"generation":1,"observedGeneration":1,"desired":1}`)}}, {ClusterName: "m2"}}
 		got, err := p.vm.AggregateStatus(parse(t, `{"apiVersion":"x/v1","kind":"X","metadata":{"generation":1}}`), items, p.scripts.StatusAggregation)
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ local function fold(statusItems, generation)
   for _, item in ipairs(statusItems) do
     fleet.clusters = fleet.clusters + 1
     local ok, values = pcall(readStatus, item.status)
-    if ok and next(values) ~= nil then
+    if ok and seen(values) then
       fleet.reported = fleet.reported + 1
       fleet.current = fleet.current and current(values, generation)
       for _, field in ipairs(fields) do

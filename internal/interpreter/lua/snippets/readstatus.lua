@@ -8,3 +8,13 @@ local function readStatus(status)
   end
   return values
 end
+
+-- The generations are no evidence that its controller has looked at the object.
+local function seen(values)
+  for name in pairs(values) do
+    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+      return true
+    end
+  end
+  return false
+end

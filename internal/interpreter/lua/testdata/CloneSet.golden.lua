@@ -500,6 +500,8 @@ local fields = {
   {name = "reasonProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "reason"}},
 }
 
+local statusOptional = false
+
 local function readStatus(status)
   if not object(status) or status["fleetworkload.io/malformed"] ~= nil then
     malformed()
@@ -509,6 +511,16 @@ local function readStatus(status)
     values[field.name] = readField(status, field)
   end
   return values
+end
+
+-- The generations are no evidence that its controller has looked at the object.
+local function seen(values)
+  for name in pairs(values) do
+    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+      return true
+    end
+  end
+  return false
 end
 
 local observes = true
@@ -601,7 +613,7 @@ local function fold(statusItems, generation)
   for _, item in ipairs(statusItems) do
     fleet.clusters = fleet.clusters + 1
     local ok, values = pcall(readStatus, item.status)
-    if ok and next(values) ~= nil then
+    if ok and seen(values) then
       fleet.reported = fleet.reported + 1
       fleet.current = fleet.current and current(values, generation)
       for _, field in ipairs(fields) do
@@ -752,6 +764,8 @@ local fields = {
   {name = "reasonProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "reason"}},
 }
 
+local statusOptional = false
+
 local function readStatus(status)
   if not object(status) or status["fleetworkload.io/malformed"] ~= nil then
     malformed()
@@ -761,6 +775,16 @@ local function readStatus(status)
     values[field.name] = readField(status, field)
   end
   return values
+end
+
+-- The generations are no evidence that its controller has looked at the object.
+local function seen(values)
+  for name in pairs(values) do
+    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+      return true
+    end
+  end
+  return false
 end
 
 -- How many of n pods a partition keeps old. OpenKruise rounds up, and lets one pod go at least unless it says 100%.
@@ -794,7 +818,7 @@ local function healthy(observedObj)
     status.generation = metadata.generation
   end
   local v = readStatus(status)
-  v.seen = next(v) ~= nil
+  v.seen = seen(v)
   v.deletionTimestamp = convert(lookup(observedObj, {"metadata", "deletionTimestamp"}), "string")
   v.desired = convert(lookup(observedObj, {"spec", "replicas"}), "int")
   if v.desired == nil then

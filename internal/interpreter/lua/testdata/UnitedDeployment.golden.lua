@@ -571,6 +571,8 @@ local fields = {
   {name = "conditionSubsetFailure", type = "string", path = {"conditions", {type = "SubsetFailure"}, "status"}, combine = "any"},
 }
 
+local statusOptional = false
+
 local function readStatus(status)
   if not object(status) or status["fleetworkload.io/malformed"] ~= nil then
     malformed()
@@ -580,6 +582,16 @@ local function readStatus(status)
     values[field.name] = readField(status, field)
   end
   return values
+end
+
+-- The generations are no evidence that its controller has looked at the object.
+local function seen(values)
+  for name in pairs(values) do
+    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+      return true
+    end
+  end
+  return false
 end
 
 local observes = true
@@ -672,7 +684,7 @@ local function fold(statusItems, generation)
   for _, item in ipairs(statusItems) do
     fleet.clusters = fleet.clusters + 1
     local ok, values = pcall(readStatus, item.status)
-    if ok and next(values) ~= nil then
+    if ok and seen(values) then
       fleet.reported = fleet.reported + 1
       fleet.current = fleet.current and current(values, generation)
       for _, field in ipairs(fields) do
@@ -819,6 +831,8 @@ local fields = {
   {name = "conditionSubsetFailure", type = "string", path = {"conditions", {type = "SubsetFailure"}, "status"}},
 }
 
+local statusOptional = false
+
 local function readStatus(status)
   if not object(status) or status["fleetworkload.io/malformed"] ~= nil then
     malformed()
@@ -828,6 +842,16 @@ local function readStatus(status)
     values[field.name] = readField(status, field)
   end
   return values
+end
+
+-- The generations are no evidence that its controller has looked at the object.
+local function seen(values)
+  for name in pairs(values) do
+    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+      return true
+    end
+  end
+  return false
 end
 
 local function subsetsOf(manifest)
@@ -962,7 +986,7 @@ local function healthy(observedObj)
     status.generation = metadata.generation
   end
   local v = readStatus(status)
-  v.seen = next(v) ~= nil
+  v.seen = seen(v)
   v.deletionTimestamp = convert(lookup(observedObj, {"metadata", "deletionTimestamp"}), "string")
   v.desired = convert(lookup(observedObj, {"spec", "replicas"}), "int")
   if v.desired == nil then
