@@ -110,6 +110,9 @@ type Observation struct {
 	Selection Selection
 	// Clusters are those that the backend has something of this workload for, sorted by name.
 	Clusters []ClusterObservation
+	// Notes say, for a person, what on the backend may make reports other than they should be, and what to do about it.
+	// They do not change while the world does not.
+	Notes []string
 }
 
 // ClusterObservation is one cluster's report, not yet interpreted.

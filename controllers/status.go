@@ -119,7 +119,7 @@ func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
 		facts.Selector = interpreter.Selector(s.kind, s.plan.Template)
 	}
 	if s.observed != nil {
-		facts.Reports = s.reports()
+		facts.Reports, facts.Notes = s.reports(), s.observed.Notes
 	}
 	return facts
 }

@@ -10,18 +10,51 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
 // Factories builds a driver for each type of backend that a configuration may name.
 func Factories() map[config.Type]connection.Factory {
 	return map[config.Type]connection.Factory{
-		config.TypeKarmada: func(cfg *rest.Config, _ config.Backend) (backends.Driver, error) {
-			return karmada.New(cfg, karmada.Options{})
+		config.TypeKarmada: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
+			options, err := KarmadaOptions(b.Karmada)
+			if err != nil {
+				return nil, err
+			}
+			return karmada.New(cfg, options)
 		},
 		config.TypeOCM: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
 			return ocm.New(cfg, OCMOptions(b.OCM))
 		},
 	}
+}
+
+// KarmadaOptions are the driver's options from the configuration's; nil means the defaults.
+func KarmadaOptions(c *config.Karmada) (karmada.Options, error) {
+	mode := config.InterpretersManaged
+	if c != nil && c.Interpreters != "" {
+		mode = c.Interpreters
+	}
+	if mode == config.InterpretersNone {
+		return karmada.Options{}, nil
+	}
+	kinds, err := interpreter.New()
+	if err != nil {
+		return karmada.Options{}, err
+	}
+	var options karmada.Options
+	for _, kind := range kinds.Kinds() {
+		scripts, err := lua.Generate(kind)
+		if err != nil {
+			return karmada.Options{}, err
+		}
+		options.Interpreters = append(options.Interpreters, karmada.Interpreter{GVK: kind.GVK(), Resource: kind.Resource, Scripts: scripts})
+	}
+	if mode == config.InterpretersMissing {
+		options.Interpreters = karmada.Missing(options.Interpreters)
+	}
+	return options, nil
 }
 
 // OCMOptions are the driver's options from the configuration's; nil means the defaults.

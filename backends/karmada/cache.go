@@ -58,13 +58,17 @@ func newScheme() (*runtime.Scheme, error) {
 func newCache(cfg *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
 	shared := true
+	customizations := &unstructured.Unstructured{}
+	customizations.SetGroupVersionKind(customizationGVK)
 	c, err := cache.New(cfg, cache.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
 		DefaultLabelSelector: ours, DefaultTransform: stripObject,
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1alpha2.ResourceBinding{}: {Label: labels.Everything(), Transform: stripBinding, UnsafeDisableDeepCopy: &shared},
-			&workv1alpha1.Work{}:            {Label: labels.Everything(), Transform: stripWork, UnsafeDisableDeepCopy: &shared},
-			&clusterv1alpha1.Cluster{}:      {Label: labels.Everything(), Transform: stripCluster, UnsafeDisableDeepCopy: &shared},
+			customizations:                         {Label: labels.Everything()},
+			&workv1alpha2.ResourceBinding{}:        {Label: labels.Everything(), Transform: stripBinding, UnsafeDisableDeepCopy: &shared},
+			&workv1alpha2.ClusterResourceBinding{}: {Label: labels.Everything(), Transform: stripBinding, UnsafeDisableDeepCopy: &shared},
+			&workv1alpha1.Work{}:                   {Label: labels.Everything(), Transform: stripWork, UnsafeDisableDeepCopy: &shared},
+			&clusterv1alpha1.Cluster{}:             {Label: labels.Everything(), Transform: stripCluster, UnsafeDisableDeepCopy: &shared},
 		},
 	})
 	if err != nil {
@@ -92,9 +96,11 @@ func stripObject(obj any) (any, error) {
 
 // stripBinding drops the aggregated status, which is read from the Works.
 func stripBinding(obj any) (any, error) {
-	if b, ok := obj.(*workv1alpha2.ResourceBinding); ok {
-		b.ManagedFields = nil
-		b.Status.AggregatedStatus = nil
+	switch b := obj.(type) {
+	case *workv1alpha2.ResourceBinding:
+		b.ManagedFields, b.Status.AggregatedStatus = nil, nil
+	case *workv1alpha2.ClusterResourceBinding:
+		b.ManagedFields, b.Status.AggregatedStatus = nil, nil
 	}
 	return obj, nil
 }
@@ -246,6 +252,12 @@ func (d *Driver) setUp(ctx context.Context) {
 	}
 }
 
+// watched is a kind of object that is watched from the start.
+type watched struct {
+	object  client.Object
+	handler toolscache.ResourceEventHandler
+}
+
 func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 	if !*indexed {
 		if err := d.cache.IndexField(ctx, &workv1alpha1.Work{}, workByBinding, indexWork); err != nil {
@@ -253,18 +265,23 @@ func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 		}
 		*indexed = true
 	}
-	policy, override := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-	policy.SetGroupVersionKind(policyGVK)
-	override.SetGroupVersionKind(overrideGVK)
-	objects := []struct {
-		object  client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{policy, d.watches.onObject()},
-		{override, d.watches.onObject()},
+	objects := []watched{
 		{&workv1alpha2.ResourceBinding{}, d.watches.onBinding()},
+		{&workv1alpha2.ClusterResourceBinding{}, d.watches.onClusterBinding()},
 		{&workv1alpha1.Work{}, d.watches.onWork()},
 		{&clusterv1alpha1.Cluster{}, d.watches.onCluster()},
+	}
+	for _, s := range scopes() {
+		for _, gvk := range []schema.GroupVersionKind{s.policy, s.override} {
+			policy := &unstructured.Unstructured{}
+			policy.SetGroupVersionKind(gvk)
+			objects = append(objects, watched{policy, d.watches.onObject()})
+		}
+	}
+	if len(d.teacher.wanted) > 0 {
+		customizations := &unstructured.Unstructured{}
+		customizations.SetGroupVersionKind(customizationGVK)
+		objects = append(objects, watched{customizations, d.onCustomization()})
 	}
 	// All informers first: a handler that is added twice is called twice.
 	informers := make([]cache.Informer, len(objects))
@@ -290,12 +307,23 @@ func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 }
 
 func indexWork(obj client.Object) []string {
-	annotations := obj.GetAnnotations()
-	namespace, name := annotations[workv1alpha2.ResourceBindingNamespaceAnnotationKey], annotations[workv1alpha2.ResourceBindingNameAnnotationKey]
-	if name == "" {
+	binding := bindingOfWork(obj)
+	if binding.Name == "" {
 		return nil
 	}
-	return []string{types.NamespacedName{Namespace: namespace, Name: name}.String()}
+	return []string{binding.String()}
+}
+
+// bindingOfWork is the binding that a Work was rendered for. Without a namespace it is a ClusterResourceBinding.
+func bindingOfWork(obj client.Object) types.NamespacedName {
+	annotations := obj.GetAnnotations()
+	if name := annotations[workv1alpha2.ClusterResourceBindingAnnotationKey]; name != "" {
+		return types.NamespacedName{Name: name}
+	}
+	return types.NamespacedName{
+		Namespace: annotations[workv1alpha2.ResourceBindingNamespaceAnnotationKey],
+		Name:      annotations[workv1alpha2.ResourceBindingNameAnnotationKey],
+	}
 }
 
 // watchKind watches the templates of a kind from the first time it is used.
@@ -355,26 +383,41 @@ func (w *watches) onObject() toolscache.ResourceEventHandler {
 
 // onBinding: the scheduler's result matters, the aggregated status does not.
 func (w *watches) onBinding() toolscache.ResourceEventHandler {
-	return handler(func(a, b *workv1alpha2.ResourceBinding) bool {
-		return a.Generation == b.Generation && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
-			a.Status.SchedulerObservedGeneration == b.Status.SchedulerObservedGeneration &&
-			equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
-	}, func(b *workv1alpha2.ResourceBinding) { w.tell(client.ObjectKeyFromObject(b)) })
+	return handler(sameBinding, func(b *workv1alpha2.ResourceBinding) { w.tell(client.ObjectKeyFromObject(b)) })
+}
+
+func (w *watches) onClusterBinding() toolscache.ResourceEventHandler {
+	return handler(func(a, b *workv1alpha2.ClusterResourceBinding) bool { return sameBinding(asBinding(a), asBinding(b)) },
+		func(b *workv1alpha2.ClusterResourceBinding) { w.tell(client.ObjectKeyFromObject(b)) })
+}
+
+func sameBinding(a, b *workv1alpha2.ResourceBinding) bool {
+	return a.Generation == b.Generation && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
+		a.Status.SchedulerObservedGeneration == b.Status.SchedulerObservedGeneration &&
+		equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
+}
+
+// asBinding lets the two kinds of bindings be read alike: they differ in nothing but their kind.
+func asBinding(b *workv1alpha2.ClusterResourceBinding) *workv1alpha2.ResourceBinding {
+	return &workv1alpha2.ResourceBinding{ObjectMeta: b.ObjectMeta, Spec: b.Spec, Status: b.Status}
 }
 
 func (w *watches) onWork() toolscache.ResourceEventHandler {
 	return handler(func(a, b *workv1alpha1.Work) bool { return a.ResourceVersion == b.ResourceVersion },
-		func(obj *workv1alpha1.Work) {
-			annotations := obj.GetAnnotations()
-			w.tell(types.NamespacedName{
-				Namespace: annotations[workv1alpha2.ResourceBindingNamespaceAnnotationKey],
-				Name:      annotations[workv1alpha2.ResourceBindingNameAnnotationKey],
-			})
-		})
+		func(obj *workv1alpha1.Work) { w.tell(bindingOfWork(obj)) })
 }
 
 func (w *watches) onCluster() toolscache.ResourceEventHandler {
 	return handler(sameForUs, func(*clusterv1alpha1.Cluster) { w.tellFleet() })
+}
+
+// onCustomization: any change may make room for ours, or take it.
+func (d *Driver) onCustomization() toolscache.ResourceEventHandler {
+	return handler(func(a, b *unstructured.Unstructured) bool { return a.GetResourceVersion() == b.GetResourceVersion() },
+		func(*unstructured.Unstructured) {
+			d.teacher.changed()
+			d.watches.tellFleet()
+		})
 }
 
 // handler calls tell for objects that come and go, and for changes that are not the same.

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,7 +75,7 @@ func environment(t *testing.T) backendtest.Environment {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := New(wrapped(cfg, gate), Options{})
+			d, err := New(wrapped(cfg, gate), Options{Interpreters: interpreters(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,13 +162,9 @@ func newNamespace(t *testing.T, backend client.Client, members map[string]client
 // owned lists policies, template, binding and Works of a workload.
 func owned(ctx context.Context, c client.Client, q backends.Query) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
-	for _, gvk := range []struct{ group, version, kind string }{
-		{"policy.karmada.io", "v1alpha1", "PropagationPolicy"}, {"policy.karmada.io", "v1alpha1", "OverridePolicy"},
-		{q.Workload.GVK.Group, q.Workload.GVK.Version, q.Workload.GVK.Kind},
-	} {
+	for _, gvk := range []schema.GroupVersionKind{scopeOf(q.Workload).policy, scopeOf(q.Workload).override, q.Workload.GVK} {
 		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(strings.TrimPrefix(gvk.group+"/"+gvk.version, "/"))
-		list.SetKind(gvk.kind + "List")
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		err := c.List(ctx, list, client.InNamespace(q.Workload.Namespace),
 			client.MatchingLabels{v1alpha1.LabelUID: string(q.Key.UID)})
 		if err != nil && !apierrors.IsNotFound(err) && !isNoMatch(err) {
@@ -177,21 +174,16 @@ func owned(ctx context.Context, c client.Client, q backends.Query) ([]*unstructu
 			found = append(found, &list.Items[i])
 		}
 	}
-	for _, kind := range []string{"ResourceBinding", "Work"} {
+	binding := scopeOf(q.Workload).binding
+	for _, gvk := range []schema.GroupVersionKind{binding, {Group: binding.Group, Version: "v1alpha1", Kind: "Work"}} {
 		list := &unstructured.UnstructuredList{}
-		version := map[string]string{"ResourceBinding": "v1alpha2", "Work": "v1alpha1"}[kind]
-		list.SetAPIVersion("work.karmada.io/" + version)
-		list.SetKind(kind + "List")
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		if err := c.List(ctx, list); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
 			obj := &list.Items[i]
-			annotations := obj.GetAnnotations()
-			mine := obj.GetNamespace() == q.Workload.Namespace && obj.GetName() == bindingName(q.Workload) ||
-				annotations["resourcebinding.karmada.io/namespace"] == q.Workload.Namespace &&
-					annotations["resourcebinding.karmada.io/name"] == bindingName(q.Workload)
-			if mine {
+			if client.ObjectKeyFromObject(obj) == bindingOf(q.Workload) || bindingOfWork(obj) == bindingOf(q.Workload) {
 				found = append(found, obj)
 			}
 		}

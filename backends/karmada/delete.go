@@ -39,8 +39,8 @@ func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, 
 		}
 		if b := live.binding; b != nil && b.DeletionTimestamp == nil && len(b.OwnerReferences) == 0 && live.template == nil {
 			// The template was deleted and its dependents were left: the garbage collector will not come.
-			r.writes = append(r.writes, write{object: reference(workv1alpha2.SchemeGroupVersion.String(),
-				workv1alpha2.ResourceKindResourceBinding, b.Namespace, b.Name), remove: true})
+			kind := scopeOf(q.Workload).binding
+			r.writes = append(r.writes, write{object: reference(kind.GroupVersion().String(), kind.Kind, b.Namespace, b.Name), remove: true})
 		}
 		return r
 	}
@@ -135,7 +135,7 @@ func preserves(policy *unstructured.Unstructured) bool {
 }
 
 func withPreserve(policy *unstructured.Unstructured, key backends.Key, preserve bool) *unstructured.Unstructured {
-	out := newObject(policyGVK, policy.GetNamespace(), policy.GetName(), key)
+	out := newObject(policy.GroupVersionKind(), policy.GetNamespace(), policy.GetName(), key)
 	spec, _ := policy.DeepCopy().Object["spec"].(map[string]any)
 	spec["preserveResourcesOnDeletion"] = preserve
 	out.Object["spec"] = spec
@@ -144,7 +144,7 @@ func withPreserve(policy *unstructured.Unstructured, key backends.Key, preserve 
 
 // keeper is a policy that keeps everything as the binding has it.
 func keeper(q backends.Query, b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
-	out := newObject(policyGVK, q.Workload.Namespace, policyName(q.Key), q.Key)
+	out := newObject(scopeOf(q.Workload).policy, q.Workload.Namespace, policyName(q), q.Key)
 	spec := map[string]any{
 		"resourceSelectors": resourceSelectors(q.Workload), "priority": int64(policyPriority),
 		"preserveResourcesOnDeletion": true, "placement": map[string]any{},

@@ -15,27 +15,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
-
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-var (
-	policyGVK   = policyv1alpha1.SchemeGroupVersion.WithKind(policyv1alpha1.ResourceKindPropagationPolicy)
-	overrideGVK = policyv1alpha1.SchemeGroupVersion.WithKind(policyv1alpha1.ResourceKindOverridePolicy)
-)
-
 // policyName is the name of the PropagationPolicy and of the OverridePolicy. It is made of the FleetWorkload's name,
-// which is unique in the namespace; the template's name is not, over all kinds.
-func policyName(key backends.Key) string {
+// which is unique in the namespace; the template's name is not, over all kinds. Cluster-scoped policies have the
+// namespace in it too, before a dot, which no namespace contains.
+func policyName(q backends.Query) string {
 	const longest = 63
-	name := "fw-" + key.Name
+	unique := q.Key.Name
+	if q.Workload.Namespace == "" {
+		unique = q.Key.Namespace + "." + q.Key.Name
+	}
+	name := "fw-" + unique
 	if len(name) <= longest {
 		return name
 	}
 	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(key.Name))
+	_, _ = hash.Write([]byte(unique))
 	return fmt.Sprintf("%s-%08x", strings.TrimRight(name[:longest-9], "-."), hash.Sum32())
 }
 

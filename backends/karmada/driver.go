@@ -34,6 +34,9 @@ import (
 type Options struct {
 	// Log receives what happens in the background. The zero value discards it.
 	Log logr.Logger
+	// Interpreters are kept on the control plane for kinds that are used, as ResourceInterpreterCustomizations. With none,
+	// customizations are neither written nor read.
+	Interpreters []Interpreter
 }
 
 // Driver carries workloads out through one Karmada control plane.
@@ -45,6 +48,7 @@ type Driver struct {
 
 	watches  watches
 	expected expectations
+	teacher  *teacher
 }
 
 var (
@@ -84,7 +88,8 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
-	d := &Driver{client: direct, cache: cached, kinds: kinds{discovery: disco}, log: opts.Log}
+	d := &Driver{client: direct, cache: cached, kinds: kinds{discovery: disco}, log: opts.Log,
+		teacher: newTeacher(opts.Interpreters)}
 	if d.log.GetSink() == nil {
 		d.log = logr.Discard()
 	}
@@ -93,7 +98,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 
 // Features tells what the driver can do.
 func (d *Driver) Features() backends.Features {
-	return backends.Features{backends.FeatureHold: true}
+	return backends.Features{backends.FeatureHold: true, backends.FeatureClusterScoped: true}
 }
 
 // Clusters returns Karmada's clusters.
@@ -111,12 +116,17 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	if err != nil {
 		return backends.Observation{}, err
 	}
+	lesson, err := d.teacher.prepare(ctx, d.cache, query.Workload.GVK)
+	if err != nil {
+		return backends.Observation{}, err
+	}
 	live, err := d.load(ctx, query)
 	if err != nil && backends.CodeOf(err) != backends.CodeKindNotServed {
 		return backends.Observation{}, err
 	}
 	live = live.own(query)
 	o := translate(query, live, toFleet(clusters))
+	o.Notes = lesson.notes
 	selection, choice := choose(query, clusters, live)
 	if err = errors.Join(err, choice); err != nil {
 		// What runs is reported all the same; Apply says what is wrong with the spec.
@@ -156,6 +166,9 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	}
 	if behind := d.expected.behind(desired.Query, live); behind != "" {
 		return backends.Progress{Waiting: behind}, nil
+	}
+	if waiting, err := d.teacher.teach(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
+		return backends.Progress{Waiting: waiting}, err
 	}
 	step := decide(desired, want, live)
 	if len(step.writes) > 0 {
@@ -226,41 +239,62 @@ func (d *Driver) load(ctx context.Context, q backends.Query) (world, error) {
 	}
 	var live world
 	var err error
-	name := policyName(q.Key)
+	name, kinds := policyName(q), scopeOf(q.Workload)
 	if notServed == nil {
 		live.template = &unstructured.Unstructured{}
 		live.template.SetGroupVersionKind(q.Workload.GVK)
 		err = d.get(ctx, q.Workload.Namespace, q.Workload.Name, &live.template)
 	}
 	live.policy, live.override = &unstructured.Unstructured{}, &unstructured.Unstructured{}
-	live.policy.SetGroupVersionKind(policyGVK)
-	live.override.SetGroupVersionKind(overrideGVK)
+	live.policy.SetGroupVersionKind(kinds.policy)
+	live.override.SetGroupVersionKind(kinds.override)
 	err = errors.Join(err, d.get(ctx, q.Workload.Namespace, name, &live.policy),
 		d.get(ctx, q.Workload.Namespace, name, &live.override))
 	if err != nil {
 		return world{}, err
 	}
-	binding := &workv1alpha2.ResourceBinding{}
-	at := types.NamespacedName{Namespace: q.Workload.Namespace, Name: bindingName(q.Workload)}
-	switch err := d.cache.Get(ctx, at, binding); {
-	case err == nil:
-		live.binding = binding
-	case !apierrors.IsNotFound(err):
-		return world{}, backends.Classify("get binding "+at.String(), err)
+	if err := errors.Join(d.loadBinding(ctx, q, &live), d.loadWorks(ctx, q, &live)); err != nil {
+		return world{}, err
 	}
+	return live, notServed
+}
+
+func (d *Driver) loadBinding(ctx context.Context, q backends.Query, live *world) error {
+	at := bindingOf(q.Workload)
+	namespaced, wide := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}
+	var obj client.Object = namespaced
+	if at.Namespace == "" {
+		obj = wide
+	}
+	switch err := d.cache.Get(ctx, at, obj); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return backends.Classify("get binding "+at.String(), err)
+	}
+	live.binding = namespaced
+	if at.Namespace == "" {
+		live.binding = asBinding(wide)
+	}
+	return nil
+}
+
+// loadWorks needs the binding.
+func (d *Driver) loadWorks(ctx context.Context, q backends.Query, live *world) error {
+	at, label := bindingOf(q.Workload), scopeOf(q.Workload).bindingID
 	var works workv1alpha1.WorkList
 	if err := d.cache.List(ctx, &works, client.MatchingFields{workByBinding: at.String()}); err != nil {
-		return world{}, backends.Classify("list works of "+at.String(), err)
+		return backends.Classify("list works of "+at.String(), err)
 	}
 	for i := range works.Items {
 		w := newWork(&works.Items[i])
-		id := w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel]
-		if w.ours(q.Key) || live.binding != nil && id != "" && id == live.binding.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] {
+		id := w.Labels[label]
+		if w.ours(q.Key) || live.binding != nil && id != "" && id == live.binding.Labels[label] {
 			live.works = append(live.works, w)
 		}
 	}
 	slices.SortFunc(live.works, func(a, b work) int { return compareWorks(a, b) })
-	return live, notServed
+	return nil
 }
 
 // get reads an object from the cache, and sets the pointer to nil when there is none.
@@ -291,7 +325,7 @@ func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *re
 			return err
 		}
 	}
-	if live.policy != nil || live.override != nil || live.template != nil {
+	if live.policy != nil || live.override != nil || live.template != nil || desired.Workload.Namespace == "" {
 		return nil
 	}
 	return d.ensureNamespace(ctx, desired.Workload.Namespace)
@@ -405,12 +439,12 @@ func (e *expectations) add(obj *unstructured.Unstructured) {
 func (e *expectations) behind(q backends.Query, live world) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	name := policyName(q.Key)
+	name, kinds := policyName(q), scopeOf(q.Workload)
 	for _, object := range []struct {
 		live *unstructured.Unstructured
 		gvk  schema.GroupVersionKind
 		name string
-	}{{live.template, q.Workload.GVK, q.Workload.Name}, {live.policy, policyGVK, name}, {live.override, overrideGVK, name}} {
+	}{{live.template, q.Workload.GVK, q.Workload.Name}, {live.policy, kinds.policy, name}, {live.override, kinds.override, name}} {
 		key := objectKey{object.gvk.GroupKind(), types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name}}
 		x, found := e.seen[key]
 		if !found {

@@ -178,7 +178,7 @@ func (s state) suspend() decision {
 
 // suspendOnly returns the policy as it is, with all dispatching suspended.
 func suspendOnly(policy *unstructured.Unstructured, key backends.Key) *unstructured.Unstructured {
-	current := newObject(policyGVK, policy.GetNamespace(), policy.GetName(), key)
+	current := newObject(policy.GroupVersionKind(), policy.GetNamespace(), policy.GetName(), key)
 	current.Object["spec"] = policy.DeepCopy().Object["spec"]
 	return gated(current)
 }
@@ -283,7 +283,8 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 		return "it is of an earlier generation of the template"
 	}
 	rules, known := rulesFor(want, t.Cluster)
-	if live.override != nil && known && !sameOverrides(w.Annotations[appliedOverridesAnnotation], policyName(desired.Key), rules) {
+	record := w.Annotations[scopeOf(desired.Workload).appliedOverrides]
+	if live.override != nil && known && !sameOverrides(record, policyName(desired.Query), rules) {
 		return "its overrides are not applied"
 	}
 	if want.foreignRules { // what backendOptions make of the manifest is not known here

@@ -95,13 +95,6 @@ func render(desired backends.Desired) (*rendered, error) {
 }
 
 func supported(desired backends.Desired) error {
-	if desired.Workload.Namespace == "" {
-		return &backends.Error{
-			Code: backends.CodeUnsupported, Field: "spec.template.kind", Value: desired.Workload.GVK.Kind,
-			Message: "cluster-scoped kinds cannot be carried by this backend yet",
-			Remedy:  "use a namespaced kind, or an OCM backend",
-		}
-	}
 	for _, t := range desired.Targets {
 		if t.Ownership != "" && t.Ownership != backends.OwnershipOwn {
 			return &backends.Error{
@@ -206,7 +199,7 @@ func (r *rendered) renderPolicy(desired backends.Desired, l layout) error {
 	if len(r.held) > 0 {
 		spec["suspension"] = map[string]any{"dispatchingOnClusters": map[string]any{"clusterNames": toAny(r.held)}}
 	}
-	r.policy = newObject(policyGVK, desired.Workload.Namespace, policyName(desired.Key), desired.Key)
+	r.policy = newObject(scopeOf(desired.Workload).policy, desired.Workload.Namespace, policyName(desired.Query), desired.Key)
 	r.policy.Object["spec"] = spec
 	return nil
 }
@@ -234,7 +227,7 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	spec := rest
 	spec["resourceSelectors"] = resourceSelectors(desired.Workload)
 	spec["overrideRules"] = rules
-	r.override = newObject(overrideGVK, desired.Workload.Namespace, policyName(desired.Key), desired.Key)
+	r.override = newObject(scopeOf(desired.Workload).override, desired.Workload.Namespace, policyName(desired.Query), desired.Key)
 	r.override.Object["spec"] = spec
 	if r.rules, err = typedRules(rules); err != nil {
 		return fmt.Errorf("read rendered override rules: %w", err)
@@ -326,9 +319,11 @@ func typedRules(rules []any) ([]policyv1alpha1.RuleWithCluster, error) {
 }
 
 func resourceSelectors(w backends.Workload) []any {
-	return []any{map[string]any{
-		"apiVersion": w.GVK.GroupVersion().String(), "kind": w.GVK.Kind, "namespace": w.Namespace, "name": w.Name,
-	}}
+	selector := map[string]any{"apiVersion": w.GVK.GroupVersion().String(), "kind": w.GVK.Kind, "name": w.Name}
+	if w.Namespace != "" {
+		selector["namespace"] = w.Namespace
+	}
+	return []any{selector}
 }
 
 func toAny(names []string) []any {

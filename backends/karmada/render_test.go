@@ -110,14 +110,19 @@ func TestOptionsAreRefused(t *testing.T) {
 }
 
 func TestNamesAreShortAndDistinct(t *testing.T) {
-	key := testQuery().Key
-	if got := policyName(key); got != "fw-web" {
+	q := testQuery()
+	if got := policyName(q); got != "fw-web" {
 		t.Error(got)
 	}
-	key.Name = strings.Repeat("a", 70) + "1"
-	first := policyName(key)
-	key.Name = strings.Repeat("a", 70) + "2"
-	if second := policyName(key); len(first) > 63 || first == second {
+	wide := q
+	wide.Workload.Namespace = ""
+	if got := policyName(wide); got != "fw-"+q.Key.Namespace+".web" {
+		t.Error(got)
+	}
+	q.Key.Name = strings.Repeat("a", 70) + "1"
+	first := policyName(q)
+	q.Key.Name = strings.Repeat("a", 70) + "2"
+	if second := policyName(q); len(first) > 63 || first == second {
 		t.Errorf("%q and %q", first, second)
 	}
 }

@@ -105,6 +105,19 @@ func TestTranslate(t *testing.T) {
 			},
 			want: backends.ClusterObservation{Applied: "Unknown"},
 		},
+		"override landed": {
+			edit: func(l *world) {
+				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadRevision":"r1"}`)
+			},
+			want: backends.ClusterObservation{Applied: "True", Current: true},
+		},
+		// An override moves no generation: only the revision tells.
+		"override not there yet": {
+			edit: func(l *world) {
+				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadRevision":"r0"}`)
+			},
+			want: backends.ClusterObservation{Applied: "Unknown"},
+		},
 		"empty status": {edit: func(l *world) { status(l.works[0], `{}`) }, want: backends.ClusterObservation{Applied: "True"}},
 		"no status":    {edit: func(l *world) { l.works[0].Status.ManifestStatuses = nil }, want: backends.ClusterObservation{Applied: "True"}},
 		"gate closed": {

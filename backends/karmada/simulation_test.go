@@ -213,7 +213,7 @@ func (s *simulation) render(template *unstructured.Unstructured, c workv1alpha2.
 		maps.Copy(obj.Annotations, old.Annotations) // the record of overrides is never taken away
 	}
 	if record != "" {
-		obj.Annotations[appliedOverridesAnnotation] = record
+		obj.Annotations[scopeOf(testQuery().Workload).appliedOverrides] = record
 	}
 	suspended := suspendsOn(b.Spec.Suspension.Suspension, c.Name)
 	obj.Spec.SuspendDispatching = &suspended

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
 // conflictMessage is part of what Karmada says of a foreign member object that it leaves alone
@@ -30,7 +31,8 @@ const conflictMessage = "Karmada will not manage this resource"
 // the execution controller after the gate (its Dispatching condition turns True just before the member is written).
 // Kinds whose status carries resourceTemplateGeneration then prove that the member has that very generation of the
 // template. What does not change that generation, an override or a label, is proven only up to the moment between that
-// condition and the write to the member. A ResourceInterpreterCustomization that brings the revision back closes it.
+// condition and the write to the member. Where our interpreters are installed,
+// the status brings the member object's revision back, which proves all of it.
 func translate(q backends.Query, live world, fleet backends.Fleet) backends.Observation {
 	o := backends.Observation{Found: !live.empty()}
 	r := reader{query: q, live: live, suspension: policySuspension(live.policy), lost: map[string]string{}}
@@ -101,8 +103,12 @@ func wasTakenUp(w work, manifest *unstructured.Unstructured, status map[string]a
 	if applied := w.applied(); applied == nil || applied.Status != metav1.ConditionTrue {
 		return true // it failed, with an earlier manifest or this one
 	}
+	annotations := manifest.GetAnnotations()
+	if revision, brought := status[lua.FieldRevision].(string); brought && revision != annotations[v1alpha1.AnnotationRevision] {
+		return false
+	}
 	reflected, reported := status["resourceTemplateGeneration"].(int64)
-	held, err := strconv.ParseInt(manifest.GetAnnotations()[workv1alpha2.ResourceTemplateGenerationAnnotationKey], 10, 64)
+	held, err := strconv.ParseInt(annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey], 10, 64)
 	return !reported || err != nil || reflected >= held
 }
 

@@ -22,9 +22,6 @@ import (
 // executionPrefix begins the namespaces of Works (names.GenerateExecutionSpaceName in pkg/util/names).
 const executionPrefix = "karmada-es-"
 
-// appliedOverridesAnnotation is on Works: the override rules they were rendered with (util.AppliedOverrides).
-const appliedOverridesAnnotation = "policy.karmada.io/applied-overrides"
-
 // world is what the Karmada control plane has of one workload. What is absent is nil.
 type world struct {
 	template *unstructured.Unstructured
@@ -127,7 +124,7 @@ func (l world) own(q backends.Query) world {
 		}
 	}
 	if b := l.binding; b != nil {
-		claimed := b.Annotations[policyv1alpha1.PropagationPolicyNameAnnotation] == policyName(q.Key) && out.policy != nil
+		claimed := b.Annotations[scopeOf(q.Workload).claim] == policyName(q) && out.policy != nil
 		bound := out.template != nil && b.Spec.Resource.UID == out.template.GetUID()
 		if bound || len(out.works) > 0 || claimed && l.template == nil {
 			out.binding = b
@@ -179,8 +176,8 @@ func checkOwners(q backends.Query, live world) error {
 		if r.APIVersion != q.Workload.GVK.GroupVersion().String() || r.Kind != q.Workload.GVK.Kind || r.Name != q.Workload.Name {
 			return &backends.Error{
 				Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
-				Message: fmt.Sprintf("Karmada keeps %s %s under the same ResourceBinding %s/%s, whose name has no API group",
-					r.APIVersion, r.Kind, b.Namespace, b.Name),
+				Message: fmt.Sprintf("Karmada keeps %s %s %s under the same binding %s, whose name has no API group",
+					r.APIVersion, r.Kind, r.Name, b.Name),
 				Remedy: "give this workload another name, or delete the other one first",
 			}
 		}
@@ -196,12 +193,15 @@ func checkClaim(q backends.Query, live world) error {
 	}
 	labels, annotations := live.template.GetLabels(), live.template.GetAnnotations()
 	claim := ""
-	if name := annotations[policyv1alpha1.PropagationPolicyNameAnnotation]; name != "" && name != policyName(q.Key) &&
-		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" {
+	ours := func(annotation string) bool {
+		return annotation == scopeOf(q.Workload).claim && annotations[annotation] == policyName(q)
+	}
+	if name := annotations[policyv1alpha1.PropagationPolicyNameAnnotation]; name != "" &&
+		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" && !ours(policyv1alpha1.PropagationPolicyNameAnnotation) {
 		claim = "PropagationPolicy " + annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation] + "/" + name
 	}
 	if name := annotations[policyv1alpha1.ClusterPropagationPolicyAnnotation]; name != "" &&
-		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" {
+		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" && !ours(policyv1alpha1.ClusterPropagationPolicyAnnotation) {
 		claim = "ClusterPropagationPolicy " + name
 	}
 	if claim == "" {

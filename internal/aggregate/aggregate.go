@@ -60,6 +60,8 @@ type Facts struct {
 	Settled bool
 	// Waiting says what a write waits for; empty when nothing.
 	Waiting string
+	// Notes are the backend's, about how far reports are to be trusted.
+	Notes []string
 	// Suspended is spec.suspend.
 	Suspended bool
 	// Deleting is true once the FleetWorkload is being deleted.

@@ -173,8 +173,14 @@ func appliedCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.C
 	}
 }
 
-// healthyCondition is the worst of the targets.
+// healthyCondition is the worst of the targets, with what stands against trusting it.
 func healthyCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condition {
+	c := worstHealth(status, facts)
+	c.Message = join(append([]string{c.Message}, facts.Notes...)...)
+	return c
+}
+
+func worstHealth(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condition {
 	unknown := func(message string) metav1.Condition {
 		return condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonUnknown, message)
 	}

@@ -1,0 +1,134 @@
+package karmada
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/karmada-io/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-io/karmada/pkg/resourceinterpreter/default/native"
+	"github.com/karmada-io/karmada/pkg/resourceinterpreter/default/thirdparty"
+
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
+)
+
+var cloneSetGVK = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
+
+// interpreters are those of all built-in kinds, as the operator installs them by default.
+func interpreters(t *testing.T) []Interpreter {
+	t.Helper()
+	kinds, err := interpreter.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Interpreter
+	for _, kind := range kinds.Kinds() {
+		scripts, err := lua.Generate(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, Interpreter{GVK: kind.GVK(), Resource: kind.Resource, Scripts: scripts})
+	}
+	return all
+}
+
+// foreign is a customization of somebody else.
+func foreign(name, kind string, fields ...string) unstructured.Unstructured {
+	scripts := map[string]any{}
+	for _, field := range fields {
+		scripts[field] = map[string]any{"luaScript": "function F() end"}
+	}
+	obj := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"target": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": kind}, "customizations": scripts,
+	}}}
+	obj.SetGroupVersionKind(customizationGVK)
+	obj.SetName(name)
+	return obj
+}
+
+func installedFields(obj *unstructured.Unstructured) []string {
+	scripts, _, _ := unstructured.NestedMap(obj.Object, "spec", "customizations")
+	var fields []string
+	for field := range scripts {
+		fields = append(fields, field)
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+func TestLearn(t *testing.T) {
+	all := newTeacher(interpreters(t))
+	want := all.wanted[cloneSetGVK]
+	every := installedFields(want)
+	tests := map[string]struct {
+		installed []unstructured.Unstructured
+		fields    []string
+		removed   bool
+		note      string
+	}{
+		"nothing there":                      {fields: every},
+		"another kind's":                     {installed: []unstructured.Unstructured{foreign("theirs", "SidecarSet", "retention")}, fields: every},
+		"what others decide is left":         {installed: []unstructured.Unstructured{foreign("theirs", "CloneSet", "healthInterpretation")}, fields: slices.DeleteFunc(slices.Clone(every), func(f string) bool { return f == "healthInterpretation" }), note: "theirs, which is not the operator's, decides InterpretHealth of CloneSet"},
+		"others decide all of it":            {installed: []unstructured.Unstructured{foreign("theirs", "CloneSet", every...)}, note: "theirs"},
+		"ours goes when others decide all":   {installed: []unstructured.Unstructured{*want, foreign("theirs", "CloneSet", every...)}, removed: true, note: "theirs"},
+		"somebody has our name":              {installed: []unstructured.Unstructured{foreign(want.GetName(), "Other", "retention")}, note: "is not the operator's, and left alone"},
+		"dependencies are not shared either": {installed: []unstructured.Unstructured{foreign("theirs", "CloneSet", "dependencyInterpretation")}, fields: slices.DeleteFunc(slices.Clone(every), func(f string) bool { return f == "dependencyInterpretation" }), note: "InterpretDependency"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := want.DeepCopy()
+			l := learn(want, test.installed)
+			if diff := cmp.Diff(before, want); diff != "" {
+				t.Errorf("the argument changed: %s", diff)
+			}
+			switch {
+			case test.removed != (l.write != nil && l.write.remove):
+				t.Errorf("removed: %+v", l.write)
+			case !test.removed && (l.write != nil) != (len(test.fields) > 0):
+				t.Errorf("written: %+v", l.write)
+			case !test.removed && l.write != nil:
+				if diff := cmp.Diff(test.fields, installedFields(l.write.object)); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if note := strings.Join(l.notes, "; "); !strings.Contains(note, test.note) || (note == "") != (test.note == "") {
+				t.Errorf("notes: %q", note)
+			}
+		})
+	}
+}
+
+// TestStock: the table of what Karmada has is what Karmada has, and Missing leaves none of it.
+func TestStock(t *testing.T) {
+	own, thirdParty := native.NewDefaultInterpreter(), thirdparty.NewConfigurableInterpreter()
+	for _, i := range interpreters(t) {
+		for _, o := range operations {
+			has := thirdParty.HookEnabled(i.GVK, o.operation)
+			// Native code answers for the status of every kind, by copying it.
+			if o.operation != configv1alpha1.InterpreterOperationInterpretStatus || i.GVK.Group == "apps" || i.GVK.Kind == "Job" {
+				has = has || own.HookEnabled(i.GVK, o.operation)
+			}
+			if i.GVK.Kind == "UnitedDeployment" {
+				has = false // see stock
+			}
+			if listed := slices.Contains(stock(i.GVK), o.operation); listed != has {
+				t.Errorf("%s %s: listed %t, Karmada has %t", i.GVK, o.operation, listed, has)
+			}
+		}
+	}
+	for _, i := range Missing(interpreters(t)) {
+		for _, o := range operations {
+			if *o.script(&i.Scripts) != "" && slices.Contains(stock(i.GVK), o.operation) {
+				t.Errorf("%s: %s is not missing", i.GVK, o.operation)
+			}
+		}
+		if i.GVK == cloneSetGVK && i.Scripts != (lua.Scripts{}) {
+			t.Errorf("Karmada has everything for %s, and still %v is installed", i.GVK, installedFields(customization(i)))
+		}
+	}
+}
