@@ -57,6 +57,7 @@ func testQuery() backends.Query {
 		Workload: backends.Workload{
 			GVK:      schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
 			Resource: "clonesets", Namespace: testNamespace, Name: testName, ReplicasPath: []string{"spec", "replicas"},
+			Feedback: []backends.FeedbackField{{Name: "observedGeneration", Path: ".status.observedGeneration"}},
 		},
 		Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
 	}

@@ -88,6 +88,8 @@ func TestTranslate(t *testing.T) {
 	cases := map[string]struct {
 		edit  func(*world)
 		ready metav1.ConditionStatus
+		// blind kinds have no observedGeneration.
+		blind bool
 		want  backends.ClusterObservation
 	}{
 		"converged": {want: backends.ClusterObservation{Applied: "True", Current: true}},
@@ -99,6 +101,10 @@ func TestTranslate(t *testing.T) {
 		"replicas ahead":    {edit: func(l *world) { l.binding.Spec.Clusters[0].Replicas = 3 }, want: backends.ClusterObservation{Applied: "True"}},
 		"another template":  {edit: func(l *world) { l.template.SetUID("t2") }, want: backends.ClusterObservation{Applied: "True"}},
 		"member not looked": {edit: func(l *world) { status(l.works[0], `{"generation":1,"resourceTemplateGeneration":3}`) }, want: backends.ClusterObservation{Applied: "True"}},
+		"a kind that does not say what it looked at": {
+			edit: func(l *world) { status(l.works[0], `{"generation":1,"resourceTemplateGeneration":3}`) }, blind: true,
+			want: backends.ClusterObservation{Applied: "True", Current: true},
+		},
 		"member behind": {
 			edit: func(l *world) {
 				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":2}`)
@@ -151,6 +157,9 @@ func TestTranslate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			d, live := converged(t)
+			if c.blind {
+				d.Workload.Feedback = nil
+			}
 			if c.edit != nil {
 				c.edit(&live)
 			}

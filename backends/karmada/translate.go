@@ -130,10 +130,18 @@ func (r reader) isCurrent(w work, manifest *unstructured.Unstructured, c backend
 	if asked, found := r.scheduled[w.cluster]; c.Desired != nil && *c.Desired != 0 && (!found || asked != *c.Desired) {
 		return false
 	}
+	if !observes(r.query.Workload) {
+		return true // its controllers do not say what they have looked at
+	}
 	now, reported := c.Status["generation"].(int64)
 	// Left out when it is zero: the member's controller has not looked yet.
 	seen, _ := c.Status["observedGeneration"].(int64)
 	return !reported || seen >= now
+}
+
+// observes tells whether the kind's status says which generation it speaks about.
+func observes(w backends.Workload) bool {
+	return slices.ContainsFunc(w.Feedback, func(f backends.FeedbackField) bool { return f.Path == ".status.observedGeneration" })
 }
 
 func replicasOf(obj *unstructured.Unstructured, path []string) *int32 {

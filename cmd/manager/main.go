@@ -119,6 +119,8 @@ func run(ctx context.Context, opts options) error {
 		return fmt.Errorf("connect to the management cluster: %w", err)
 	}
 	management.UserAgent = userAgent
+	// API servers have priority and fairness; a limit on our side only makes a thousand FleetWorkloads wait.
+	management.QPS = -1
 	mgr, err := newManager(management, opts)
 	if err != nil {
 		return err

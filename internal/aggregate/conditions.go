@@ -207,6 +207,9 @@ func worstHealth(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condit
 		return condition(v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonSuspended, suspended)
 	case *summary.Healthy < *summary.Scheduled:
 		return unknown("not all clusters have reported")
+	case status.ReadyReplicas == nil: // a kind that counts no replicas
+		return condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy,
+			fmt.Sprintf("healthy on %d clusters", *summary.Healthy))
 	default:
 		return condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy,
 			fmt.Sprintf("%s replicas ready on %d clusters", status.Ready, *summary.Healthy))

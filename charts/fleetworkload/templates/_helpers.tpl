@@ -34,4 +34,12 @@ backends:
 {{ toYaml .Values.backends }}
 guards:
 {{ toYaml .Values.guards | indent 2 }}
+{{- with .Values.kinds }}
+kinds:
+{{ toYaml . }}
+{{- end }}
+{{- with .Values.allowedKinds }}
+allowedKinds:
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
