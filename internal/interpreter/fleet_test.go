@@ -1,0 +1,155 @@
+package interpreter
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// show is a state on one line: desired/replicas/ready/updated/available, whether it is up to date, health and reason.
+func show(s State) string {
+	var numbers []string
+	for _, n := range []*int32{s.Desired, s.Replicas, s.Ready, s.Updated, s.Available} {
+		if n == nil {
+			numbers = append(numbers, "-")
+			continue
+		}
+		numbers = append(numbers, fmt.Sprint(*n))
+	}
+	return fmt.Sprintf("%s %t %s %s", strings.Join(numbers, "/"), s.UpToDate, s.Health, s.Reason)
+}
+
+// TestFleet interprets what members of the test fleet really said after each step of a kind's life. The objects are
+// recorded by the end-to-end specs (E2E_FIXTURES in e2e/fixtures_test.go); what they mean stands here.
+func TestFleet(t *testing.T) {
+	files, err := filepath.Glob("testdata/fleet/*/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no fixtures", err)
+	}
+	seen := map[string]bool{}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".yaml")
+		seen[name] = true
+		t.Run(name, func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err = yaml.YAMLToJSON(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			obj := &unstructured.Unstructured{}
+			if err := obj.UnmarshalJSON(raw); err != nil {
+				t.Fatal(err)
+			}
+			kind := kindOf(t, obj.GetAPIVersion(), obj.GetKind())
+			s, err := kind.State(ReportOf(obj))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := show(s); got != fleet[name] {
+				t.Errorf("got %s, want %s", got, fleet[name])
+			}
+		})
+	}
+	for name := range fleet {
+		if !seen[name] {
+			t.Errorf("no fixture for %s", name)
+		}
+	}
+}
+
+// fleet is what each step means, as desired/replicas/ready/updated/available, up to date, health and reason. Members have
+// three nodes; a workload with replicas has two. An update that gets stuck has taken one pod.
+var fleet = map[string]string{
+	"ads/create":    "3/3/3/3/3 true Healthy Complete",
+	"ads/update":    "3/3/3/3/3 true Healthy Complete",
+	"ads/partition": "3/3/3/2/3 false Healthy PartitionReached",
+	"ads/release":   "3/3/3/3/3 true Healthy Complete",
+	"ads/pause":     "3/3/3/0/3 false Suspended Paused",
+	"ads/resume":    "3/3/3/3/3 true Healthy Complete",
+	"ads/stuck":     "3/3/2/1/2 false Progressing Updating",
+
+	"advancedcronjob/create": "-/-/-/-/- false Healthy Scheduled",
+	"advancedcronjob/pause":  "-/-/-/-/- false Suspended Paused",
+	"advancedcronjob/resume": "-/-/-/-/- false Healthy Scheduled",
+
+	"asts/create":    "2/2/2/2/2 true Healthy Complete",
+	"asts/update":    "2/2/2/2/2 true Healthy Complete",
+	"asts/partition": "2/2/2/1/2 false Healthy PartitionReached",
+	"asts/release":   "2/2/2/2/2 true Healthy Complete",
+	"asts/zero":      "0/0/0/0/0 true Healthy Complete",
+	"asts/back":      "2/2/2/2/2 true Healthy Complete",
+	"asts/pause":     "2/2/2/0/2 false Suspended Paused",
+	"asts/resume":    "2/2/2/2/2 true Healthy Complete",
+	"asts/stuck":     "2/2/1/1/1 false Progressing Updating",
+
+	"broadcastjob/create": "-/-/-/-/- false Healthy Succeeded",
+
+	"broadcastjob-nowhere/create": "-/-/-/-/- false Healthy NothingToRun",
+
+	"broadcastjob-paused/create": "-/-/-/-/- false Suspended Paused",
+
+	"cloneset/create":    "2/2/2/2/2 true Healthy Complete",
+	"cloneset/update":    "2/2/2/2/2 true Healthy Complete",
+	"cloneset/partition": "2/2/2/1/2 false Healthy PartitionReached",
+	"cloneset/release":   "2/2/2/2/2 true Healthy Complete",
+	"cloneset/zero":      "0/0/0/0/0 true Healthy Complete",
+	"cloneset/back":      "2/2/2/2/2 true Healthy Complete",
+	"cloneset/pause":     "2/2/2/0/2 false Suspended Paused",
+	"cloneset/resume":    "2/2/2/2/2 true Healthy Complete",
+	"cloneset/stuck":     "2/2/1/1/1 false Progressing Updating",
+
+	"cronjob/create": "-/-/-/-/- false Healthy Scheduled",
+	"cronjob/update": "-/-/-/-/- false Healthy Scheduled",
+	"cronjob/pause":  "-/-/-/-/- false Suspended Paused",
+	"cronjob/resume": "-/-/-/-/- false Healthy Scheduled",
+
+	"daemonset/create": "3/3/3/3/3 true Healthy Complete",
+	"daemonset/update": "3/3/3/3/3 true Healthy Complete",
+	"daemonset/stuck":  "3/3/2/1/2 false Progressing Updating",
+
+	"deployment/create": "2/2/2/2/2 true Healthy Complete",
+	"deployment/update": "2/2/2/2/2 true Healthy Complete",
+	"deployment/zero":   "0/0/0/0/0 true Healthy Complete",
+	"deployment/back":   "2/2/2/2/2 true Healthy Complete",
+	"deployment/pause":  "2/2/2/0/2 false Suspended Paused",
+	"deployment/resume": "2/2/2/2/2 true Healthy Complete",
+	"deployment/stuck":  "2/3/2/1/2 false Progressing Updating",
+
+	"injected/update": "2/2/2/2/2 true Healthy Complete",
+
+	"job/create": "-/-/-/-/- false Healthy Succeeded",
+
+	"job-stuck/create": "-/-/-/-/- false Progressing Running",
+
+	"job-suspended/create": "-/-/-/-/- false Suspended Paused",
+
+	"sidecarset/create":    "0/0/0/0/- true Healthy NothingToRun",
+	"sidecarset/partition": "2/2/2/1/- false Healthy PartitionReached",
+	"sidecarset/release":   "2/2/2/2/- true Healthy Complete",
+	"sidecarset/pause":     "2/2/2/0/- false Suspended Paused",
+	"sidecarset/resume":    "2/2/2/2/- true Healthy Complete",
+
+	"statefulset/create":    "2/2/2/2/2 true Healthy Complete",
+	"statefulset/update":    "2/2/2/2/2 true Healthy Complete",
+	"statefulset/partition": "2/2/2/1/2 false Healthy PartitionReached",
+	"statefulset/release":   "2/2/2/2/2 true Healthy Complete",
+	"statefulset/zero":      "0/0/0/0/0 true Healthy Complete",
+	"statefulset/back":      "2/2/2/2/2 true Healthy Complete",
+	"statefulset/stuck":     "2/2/1/1/1 false Progressing Updating",
+
+	"uniteddeployment/create":    "2/2/2/2/2 true Healthy Complete",
+	"uniteddeployment/update":    "2/2/2/2/2 true Healthy Complete",
+	"uniteddeployment/partition": "2/2/2/1/2 false Healthy PartitionReached",
+	"uniteddeployment/release":   "2/2/2/2/2 true Healthy Complete",
+	"uniteddeployment/zero":      "0/0/0/0/0 true Healthy Complete",
+	"uniteddeployment/back":      "2/2/2/2/2 true Healthy Complete",
+	"uniteddeployment/stuck":     "2/2/1/1/1 false Progressing Updating",
+}
