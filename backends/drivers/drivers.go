@@ -14,11 +14,12 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
-// Factories builds a driver for each type of backend that a configuration may name.
-func Factories() map[config.Type]connection.Factory {
+// Factories builds a driver for each type of backend that a configuration may name. kinds are those that FleetWorkloads
+// may carry.
+func Factories(kinds *interpreter.Registry) map[config.Type]connection.Factory {
 	return map[config.Type]connection.Factory{
 		config.TypeKarmada: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
-			options, err := KarmadaOptions(b.Karmada)
+			options, err := KarmadaOptions(b.Karmada, kinds)
 			if err != nil {
 				return nil, err
 			}
@@ -31,17 +32,13 @@ func Factories() map[config.Type]connection.Factory {
 }
 
 // KarmadaOptions are the driver's options from the configuration's; nil means the defaults.
-func KarmadaOptions(c *config.Karmada) (karmada.Options, error) {
+func KarmadaOptions(c *config.Karmada, kinds *interpreter.Registry) (karmada.Options, error) {
 	mode := config.InterpretersManaged
 	if c != nil && c.Interpreters != "" {
 		mode = c.Interpreters
 	}
 	if mode == config.InterpretersNone {
 		return karmada.Options{}, nil
-	}
-	kinds, err := interpreter.New()
-	if err != nil {
-		return karmada.Options{}, err
 	}
 	var options karmada.Options
 	for _, kind := range kinds.Kinds() {

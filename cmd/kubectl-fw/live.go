@@ -52,11 +52,15 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 	if err != nil {
 		return nil, err
 	}
+	kinds, err := cfg.Registry()
+	if err != nil {
+		return nil, err
+	}
 	l := &live{cfg: cfg, client: c}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	l.pool = connection.NewPool(connection.Options{
 		Backends:  cfg.Backends,
-		Factories: drivers.Factories(),
+		Factories: drivers.Factories(kinds),
 		Source: connection.KubeconfigSource{
 			Secrets: c, Namespace: namespace, InCluster: management, UserAgent: userAgent,
 		},

@@ -172,10 +172,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
+	kinds, err := cfg.Registry()
+	if err != nil {
+		return fmt.Errorf("operator configuration: %w", err)
+	}
 	events := make(chan event.TypedGenericEvent[controllers.BackendEvent], 1024)
 	pool := connection.NewPool(connection.Options{
 		Backends:  cfg.Backends,
-		Factories: drivers.Factories(),
+		Factories: drivers.Factories(kinds),
 		Source: connection.KubeconfigSource{
 			Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
 		},
@@ -195,10 +199,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	})
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("add connections: %w", err)
-	}
-	kinds, err := cfg.Registry()
-	if err != nil {
-		return fmt.Errorf("operator configuration: %w", err)
 	}
 	reconciler := &controllers.Reconciler{
 		Client:            mgr.GetClient(),

@@ -99,12 +99,7 @@ type described struct {
 	hasHealthy bool
 	feedback   []backends.FeedbackField
 	// extra are the paths of Feedback, to put flat values back where rules look for them.
-	extra []namedPath
-}
-
-type namedPath struct {
-	name string
-	path Path
+	extra []Extra
 }
 
 type celRule struct {
@@ -289,7 +284,7 @@ func (d Description) compileHealth(at string) (*described, []error) {
 				errs = append(errs, fmt.Errorf("%s.feedback[%d].name: %q is a field of status already", at, i, f.Name))
 			}
 		}
-		extra.extra = append(extra.extra, namedPath{f.Name, path})
+		extra.extra = append(extra.extra, Extra{f.Name, path})
 		extra.feedback = append(extra.feedback, backends.FeedbackField{Name: f.Name, Path: path.JSONPath()})
 	}
 	env, err := cel.NewEnv(
@@ -344,8 +339,8 @@ func (d *described) state(k *Kind, report Report, env *[maxSlots]value) (State, 
 	}
 	object := k.object(report, env)
 	for _, e := range d.extra {
-		if v, flat := report.Status[e.name]; flat {
-			e.path.put(object, v)
+		if v, flat := report.Status[e.Name]; flat {
+			e.Path.put(object, v)
 		}
 	}
 	part := func(name string) any {

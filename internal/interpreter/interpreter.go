@@ -73,6 +73,24 @@ func (k *Kind) GVK() schema.GroupVersionKind {
 // Known is true for kinds with rules: built in, or described in the configuration.
 func (k *Kind) Known() bool { return k.generic == genericNone }
 
+// Described is true for kinds of the configuration.
+func (k *Kind) Described() bool { return k.described != nil }
+
+// Extra is a scalar that the rules of a described kind read outside the fields of its status.
+type Extra struct {
+	// Name under which a report has it.
+	Name string
+	Path Path
+}
+
+// Extras are those of a described kind; none for others.
+func (k *Kind) Extras() []Extra {
+	if k.described == nil {
+		return nil
+	}
+	return k.described.extra
+}
+
 // ReplicasPath leads to the number of replicas; empty for kinds without.
 func (k *Kind) ReplicasPath() []string { return split(k.Replicas) }
 

@@ -11,6 +11,9 @@ import (
 // health writes the rules of a kind. Whatever a report has of the wrong type raises an error inside, and is not healthy:
 // Karmada knows no third answer.
 func health(kind *interpreter.Kind, s *script) {
+	if kind.Described() {
+		return
+	}
 	s.add("read", "status")
 	fields(kind, s, false)
 	s.write("\nlocal statusOptional = %t\n", kind.StatusOptional)

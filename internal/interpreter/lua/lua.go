@@ -63,14 +63,11 @@ func (s *script) add(names ...string) {
 	}
 }
 
-// Generate writes the scripts of a built-in kind. Kinds of the configuration have none: their rules are CEL.
+// Generate writes the scripts of a kind that is built in, or described in the configuration. The rules of the latter are
+// CEL, so that it has no script for health, and its CRD is not known, so that it has none that writes a status.
 func Generate(kind *interpreter.Kind) (Scripts, error) {
-	base, err := interpreter.New()
-	if err != nil {
-		return Scripts{}, err
-	}
-	if base.For(kind.GVK()) != kind {
-		return Scripts{}, fmt.Errorf("%s is not built in: only built-in kinds have interpreters for Karmada", kind.GVK())
+	if !kind.Known() {
+		return Scripts{}, fmt.Errorf("%s is neither built in nor described: it has no interpreters for Karmada", kind.GVK())
 	}
 	var out Scripts
 	for _, part := range []struct {
@@ -189,18 +186,33 @@ func retention(kind *interpreter.Kind, s *script) {
 }
 
 func reflection(kind *interpreter.Kind, s *script) {
-	s.add("read", "status")
-	fields(kind, s, false)
-	s.add("put", "reflect")
+	if kind.Described() {
+		s.add("read")
+		extras(kind, s)
+		s.add("reflectmarks", "reflectwhole")
+	} else {
+		s.add("read", "status")
+		fields(kind, s, false)
+		s.add("put", "reflectmarks", "reflect")
+	}
 	text := strings.ReplaceAll(s.text.String(), "@revision@", v1alpha1.AnnotationRevision)
 	s.text.Reset()
 	s.text.WriteString(text)
 }
 
+// extras writes the table of what rules read outside the fields of the status.
+func extras(kind *interpreter.Kind, s *script) {
+	s.write("\nlocal extras = {\n")
+	for _, f := range kind.Extras() {
+		s.write("  {name = %s, path = %s},\n", quote(f.Name), path(f.Path))
+	}
+	s.write("}\n")
+}
+
 // aggregation: a Workflow has no status subresource (argo-workflows manifests/base/crds/minimal), so that Karmada's
 // write of its status can never succeed.
 func aggregation(kind *interpreter.Kind, s *script) {
-	if kind.Definition.Kind == "Workflow" {
+	if kind.Definition.Kind == "Workflow" || kind.Described() {
 		return
 	}
 	s.add("read", "status")
@@ -245,6 +257,9 @@ func fields(kind *interpreter.Kind, s *script, combine bool) {
 }
 
 func dependencies(kind *interpreter.Kind, s *script) {
+	if len(kind.PodTemplates) == 0 && kind.Described() {
+		return
+	}
 	s.add("read", "references")
 	switch kind.Definition.Kind {
 	case "SidecarSet":

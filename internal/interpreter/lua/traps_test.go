@@ -320,18 +320,47 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-func TestOnlyBuiltIn(t *testing.T) {
+// TestDescribed: a kind of the configuration has scripts for what its description says, and none for what is CEL.
+func TestDescribed(t *testing.T) {
 	r, err := interpreter.New(interpreter.Description{
-		Group: "example.io", Version: "v1", Kind: "Widget", Resource: "widgets", Scope: "Namespaced",
-		Health: interpreter.Health{Healthy: "true"},
+		Group: "example.io", Version: "v1", Kind: "Widget", Resource: "widgets", ReplicasPath: "spec.size",
+		Feedback: []interpreter.FeedbackPath{{Name: "mode", Path: "data.mode"}},
+		Health:   interpreter.Health{Healthy: `object.data.mode == "on"`},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, gvk := range []schema.GroupVersionKind{{Group: "example.io", Version: "v1", Kind: "Widget"}, {Group: "example.io", Version: "v1", Kind: "Other"}} {
-		if _, err := lua.Generate(r.For(gvk)); err == nil || !strings.Contains(err.Error(), "is not built in") {
-			t.Errorf("%s: %v", gvk, err)
-		}
+	widget := schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}
+	kind := r.For(widget)
+	s, err := lua.Generate(kind)
+	if err != nil || s.HealthInterpretation != "" || s.StatusAggregation != "" || s.DependencyInterpretation != "" {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	vm := luavm.New(false, 1)
+	object := parse(t, `{"apiVersion":"example.io/v1","kind":"Widget","metadata":{"generation":4,
+		"annotations":{"fleetworkload.io/revision":"r1","resourcetemplate.karmada.io/generation":"3"}},
+		"spec":{"size":5},"data":{"mode":"on"},"status":{"list":[1,2],"phase":"Running"}}`)
+	raw, err := vm.ReflectStatus(object, s.StatusReflection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(raw.Raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"list": []any{1.0, 2.0}, "phase": "Running", "mode": "on", "generation": 4.0,
+		"resourceTemplateGeneration": 3.0, lua.FieldRevision: "r1"}
+	if err := same(normal(want), normal(got)); err != nil {
+		t.Error(err)
+	}
+	if state, err := kind.State(interpreter.Report{Manifest: object, Status: got}); err != nil || state.Health != "Healthy" {
+		t.Errorf("%+v, %v", state, err)
+	}
+	if n, _, err := vm.GetReplicas(object, s.ReplicaResource); err != nil || n != 5 {
+		t.Errorf("%d replicas, %v", n, err)
+	}
+	if _, err := lua.Generate(r.For(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Other"})); err == nil {
+		t.Error("scripts for a kind that nobody described")
 	}
 }
 

@@ -3,22 +3,6 @@
 local wrong = {int = false, long = false, string = false, bool = "malformed"}
 local shapes = {string = "a string", number = "a number", boolean = "a boolean", table = "a list"}
 
-local function annotation(metadata, name)
-  local annotations = metadata.annotations
-  if object(annotations) and type(annotations[name]) == "string" then
-    return annotations[name]
-  end
-  return nil
-end
-
-local function templateGeneration(metadata)
-  local text = annotation(metadata, "resourcetemplate.karmada.io/generation")
-  if text ~= nil and #text <= 15 and string.match(text, "^[0-9]+$") then
-    return tonumber(text, 10)
-  end
-  return nil
-end
-
 function ReflectStatus(observedObj)
   local reflected = {}
   if not object(observedObj) then

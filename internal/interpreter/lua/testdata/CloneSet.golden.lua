@@ -343,11 +343,6 @@ local function put(at, path, v)
   at[path[#path]] = v
 end
 
--- What stands for a value of the wrong type, under the flat name of its field. It must not vanish on the way, because
--- absence means something else.
-local wrong = {int = false, long = false, string = false, bool = "malformed"}
-local shapes = {string = "a string", number = "a number", boolean = "a boolean", table = "a list"}
-
 local function annotation(metadata, name)
   local annotations = metadata.annotations
   if object(annotations) and type(annotations[name]) == "string" then
@@ -363,6 +358,11 @@ local function templateGeneration(metadata)
   end
   return nil
 end
+
+-- What stands for a value of the wrong type, under the flat name of its field. It must not vanish on the way, because
+-- absence means something else.
+local wrong = {int = false, long = false, string = false, bool = "malformed"}
+local shapes = {string = "a string", number = "a number", boolean = "a boolean", table = "a list"}
 
 function ReflectStatus(observedObj)
   local reflected = {}
