@@ -61,6 +61,8 @@ type operatorOptions struct {
 	karmadaSecret string
 	// more backends, as in the configuration file.
 	more []any
+	// kinds and allowedKinds, as in the configuration file.
+	kinds, allowedKinds []any
 }
 
 var (
@@ -151,6 +153,7 @@ func newOperator(name string, opts operatorOptions) *operator {
 			map[string]any{"name": "ocm", "type": "OCM", "connection": map[string]any{"kubeconfigFile": o.kubeconfig("ocm")},
 				"ocm": map[string]any{"clusterSets": []string{"global"}}},
 		}, opts.more...),
+		"kinds": opts.kinds, "allowedKinds": opts.allowedKinds,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.WriteFile(o.path("config.yaml"), raw, 0o600)).To(Succeed())

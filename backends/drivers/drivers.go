@@ -2,6 +2,7 @@
 package drivers
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -19,11 +20,7 @@ import (
 func Factories(kinds *interpreter.Registry) map[config.Type]connection.Factory {
 	return map[config.Type]connection.Factory{
 		config.TypeKarmada: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
-			options, err := KarmadaOptions(b.Karmada, kinds)
-			if err != nil {
-				return nil, err
-			}
-			return karmada.New(cfg, options)
+			return karmada.New(cfg, KarmadaOptions(b.Karmada, kinds))
 		},
 		config.TypeOCM: func(cfg *rest.Config, b config.Backend) (backends.Driver, error) {
 			return ocm.New(cfg, OCMOptions(b.OCM))
@@ -32,26 +29,23 @@ func Factories(kinds *interpreter.Registry) map[config.Type]connection.Factory {
 }
 
 // KarmadaOptions are the driver's options from the configuration's; nil means the defaults.
-func KarmadaOptions(c *config.Karmada, kinds *interpreter.Registry) (karmada.Options, error) {
+func KarmadaOptions(c *config.Karmada, kinds *interpreter.Registry) karmada.Options {
 	mode := config.InterpretersManaged
 	if c != nil && c.Interpreters != "" {
 		mode = c.Interpreters
 	}
 	if mode == config.InterpretersNone {
-		return karmada.Options{}, nil
+		return karmada.Options{}
 	}
-	var options karmada.Options
-	for _, kind := range kinds.Kinds() {
+	return karmada.Options{Interpreter: func(gvk schema.GroupVersionKind) (karmada.Interpreter, error) {
+		kind := kinds.For(gvk)
 		scripts, err := lua.Generate(kind)
-		if err != nil {
-			return karmada.Options{}, err
+		i := karmada.Interpreter{GVK: gvk, Resource: kind.Resource, Scripts: scripts}
+		if mode == config.InterpretersMissing {
+			i = karmada.Missing(i)
 		}
-		options.Interpreters = append(options.Interpreters, karmada.Interpreter{GVK: kind.GVK(), Resource: kind.Resource, Scripts: scripts})
-	}
-	if mode == config.InterpretersMissing {
-		options.Interpreters = karmada.Missing(options.Interpreters)
-	}
-	return options, nil
+		return i, err
+	}}
 }
 
 // OCMOptions are the driver's options from the configuration's; nil means the defaults.

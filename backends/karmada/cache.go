@@ -278,7 +278,7 @@ func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 			objects = append(objects, watched{policy, d.watches.onObject()})
 		}
 	}
-	if len(d.teacher.wanted) > 0 {
+	if d.teacher.interpreter != nil {
 		customizations := &unstructured.Unstructured{}
 		customizations.SetGroupVersionKind(customizationGVK)
 		objects = append(objects, watched{customizations, d.onCustomization()})

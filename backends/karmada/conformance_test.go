@@ -75,7 +75,7 @@ func environment(t *testing.T) backendtest.Environment {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := New(wrapped(cfg, gate), Options{Interpreters: interpreters(t)})
+			d, err := New(wrapped(cfg, gate), Options{Interpreter: interpreterOf})
 			if err != nil {
 				t.Fatal(err)
 			}

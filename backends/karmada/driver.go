@@ -34,9 +34,9 @@ import (
 type Options struct {
 	// Log receives what happens in the background. The zero value discards it.
 	Log logr.Logger
-	// Interpreters are kept on the control plane for kinds that are used, as ResourceInterpreterCustomizations. With none,
-	// customizations are neither written nor read.
-	Interpreters []Interpreter
+	// Interpreter gives the interpreters that are kept on the control plane for a kind that is used, as a
+	// ResourceInterpreterCustomization. When nil, customizations are neither written nor read.
+	Interpreter func(schema.GroupVersionKind) (Interpreter, error)
 }
 
 // Driver carries workloads out through one Karmada control plane.
@@ -89,7 +89,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
 	d := &Driver{client: direct, cache: cached, kinds: kinds{discovery: disco}, log: opts.Log,
-		teacher: newTeacher(opts.Interpreters)}
+		teacher: newTeacher(opts.Interpreter)}
 	if d.log.GetSink() == nil {
 		d.log = logr.Discard()
 	}

@@ -278,8 +278,7 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 	if annotations[v1alpha1.AnnotationRevision] != desired.Revision {
 		return "it has another revision"
 	}
-	generation := annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey]
-	if generation != strconv.FormatInt(live.template.GetGeneration(), 10) {
+	if !ofGeneration(annotations, live.template) {
 		return "it is of an earlier generation of the template"
 	}
 	rules, known := rulesFor(want, t.Cluster)
@@ -294,6 +293,13 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 		return "a field differs; another override policy may select this workload"
 	}
 	return ""
+}
+
+// ofGeneration tells whether a manifest was rendered from the newest generation of the template. Kinds without
+// generations, such as ConfigMap, have no mark of them either (pkg/controllers/binding/common.go): the revision has to do.
+func ofGeneration(annotations map[string]string, template *unstructured.Unstructured) bool {
+	generation := template.GetGeneration()
+	return generation == 0 || annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey] == strconv.FormatInt(generation, 10)
 }
 
 // rulesFor returns the overriders of the cluster. They are not known when a rule of backendOptions chooses clusters by

@@ -60,7 +60,8 @@ func customization(i Interpreter) *unstructured.Unstructured {
 		"customizations": scripts,
 	}}}
 	obj.SetGroupVersionKind(customizationGVK)
-	obj.SetName(strings.Join([]string{"fleetworkload", i.Resource, i.GVK.Group, i.GVK.Version}, "."))
+	// The core group has no name.
+	obj.SetName(strings.ReplaceAll(strings.Join([]string{"fleetworkload", i.Resource, i.GVK.Group, i.GVK.Version}, "."), "..", "."))
 	obj.SetLabels(map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
 	return obj
 }
@@ -136,21 +137,37 @@ func ours(obj *unstructured.Unstructured) bool {
 // teacher keeps Karmada's interpreters for the kinds that are used. It installs them before the first workload of a kind
 // is written: what Karmada has read before, it does not read again.
 type teacher struct {
-	// wanted by kind; a kind that is not in it is left to Karmada.
-	wanted map[schema.GroupVersionKind]*unstructured.Unstructured
+	// interpreter gives what Karmada may be taught about a kind; nil leaves everything to Karmada.
+	interpreter func(schema.GroupVersionKind) (Interpreter, error)
 
 	mu sync.Mutex
+	// wanted are the customizations of the kinds that were asked for.
+	wanted map[schema.GroupVersionKind]*unstructured.Unstructured
 	// version counts the changes of customizations; lessons were decided at a version.
 	version int
 	lessons map[schema.GroupVersionKind]lesson
 }
 
-func newTeacher(interpreters []Interpreter) *teacher {
-	t := &teacher{wanted: map[schema.GroupVersionKind]*unstructured.Unstructured{}, lessons: map[schema.GroupVersionKind]lesson{}}
-	for _, i := range interpreters {
-		t.wanted[i.GVK] = customization(i)
+func newTeacher(interpreter func(schema.GroupVersionKind) (Interpreter, error)) *teacher {
+	return &teacher{
+		interpreter: interpreter,
+		wanted:      map[schema.GroupVersionKind]*unstructured.Unstructured{}, lessons: map[schema.GroupVersionKind]lesson{},
 	}
-	return t
+}
+
+// want is the customization of a kind as it would be without others.
+func (t *teacher) want(gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if want := t.wanted[gvk]; want != nil {
+		return want, nil
+	}
+	i, err := t.interpreter(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("write interpreters of %s: %w", gvk, err)
+	}
+	t.wanted[gvk] = customization(i)
+	return t.wanted[gvk], nil
 }
 
 // changed says that a customization has come, changed or gone.
@@ -162,9 +179,12 @@ func (t *teacher) changed() {
 
 // prepare decides on a kind, again only when customizations have changed.
 func (t *teacher) prepare(ctx context.Context, reader cache.Cache, gvk schema.GroupVersionKind) (lesson, error) {
-	want := t.wanted[gvk]
-	if want == nil {
+	if t.interpreter == nil {
 		return lesson{}, nil
+	}
+	want, err := t.want(gvk)
+	if err != nil {
+		return lesson{}, err
 	}
 	t.mu.Lock()
 	last, known := t.lessons[gvk]

@@ -40,16 +40,12 @@ func stock(gvk schema.GroupVersionKind) []configv1alpha1.InterpreterOperation {
 }
 
 // Missing leaves of the interpreters those that Karmada has none for.
-func Missing(interpreters []Interpreter) []Interpreter {
-	var out []Interpreter
-	for _, i := range interpreters {
-		own := stock(i.GVK)
-		for _, o := range operations {
-			if slices.Contains(own, o.operation) {
-				*o.script(&i.Scripts) = ""
-			}
+func Missing(i Interpreter) Interpreter {
+	own := stock(i.GVK)
+	for _, o := range operations {
+		if slices.Contains(own, o.operation) {
+			*o.script(&i.Scripts) = ""
 		}
-		out = append(out, i)
 	}
-	return out
+	return i
 }

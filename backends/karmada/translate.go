@@ -120,8 +120,7 @@ func (r reader) isCurrent(w work, manifest *unstructured.Unstructured, c backend
 		return false
 	}
 	annotations := manifest.GetAnnotations()
-	generation := strconv.FormatInt(live.template.GetGeneration(), 10)
-	if annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey] != generation ||
+	if !ofGeneration(annotations, live.template) ||
 		annotations[v1alpha1.AnnotationRevision] != live.template.GetAnnotations()[v1alpha1.AnnotationRevision] {
 		return false
 	}

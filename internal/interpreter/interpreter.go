@@ -73,8 +73,8 @@ func (k *Kind) GVK() schema.GroupVersionKind {
 // Known is true for kinds with rules: built in, or described in the configuration.
 func (k *Kind) Known() bool { return k.generic == genericNone }
 
-// Described is true for kinds of the configuration.
-func (k *Kind) Described() bool { return k.described != nil }
+// BuiltIn is true for kinds whose rules are data here: neither CEL of the configuration nor kstatus.
+func (k *Kind) BuiltIn() bool { return k.described == nil && k.generic == genericNone }
 
 // Extra is a scalar that the rules of a described kind read outside the fields of its status.
 type Extra struct {

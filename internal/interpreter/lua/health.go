@@ -11,7 +11,7 @@ import (
 // health writes the rules of a kind. Whatever a report has of the wrong type raises an error inside, and is not healthy:
 // Karmada knows no third answer.
 func health(kind *interpreter.Kind, s *script) {
-	if kind.Described() {
+	if !kind.BuiltIn() {
 		return
 	}
 	s.add("read", "status")

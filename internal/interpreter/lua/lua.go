@@ -63,12 +63,9 @@ func (s *script) add(names ...string) {
 	}
 }
 
-// Generate writes the scripts of a kind that is built in, or described in the configuration. The rules of the latter are
-// CEL, so that it has no script for health, and its CRD is not known, so that it has none that writes a status.
+// Generate writes the scripts of a kind. One that is not built in has none for health, which is CEL or kstatus, and none
+// that writes a status, since its CRD is not known; its status is reflected whole.
 func Generate(kind *interpreter.Kind) (Scripts, error) {
-	if !kind.Known() {
-		return Scripts{}, fmt.Errorf("%s is neither built in nor described: it has no interpreters for Karmada", kind.GVK())
-	}
 	var out Scripts
 	for _, part := range []struct {
 		into *string
@@ -186,7 +183,7 @@ func retention(kind *interpreter.Kind, s *script) {
 }
 
 func reflection(kind *interpreter.Kind, s *script) {
-	if kind.Described() {
+	if !kind.BuiltIn() {
 		s.add("read")
 		extras(kind, s)
 		s.add("reflectmarks", "reflectwhole")
@@ -212,7 +209,7 @@ func extras(kind *interpreter.Kind, s *script) {
 // aggregation: a Workflow has no status subresource (argo-workflows manifests/base/crds/minimal), so that Karmada's
 // write of its status can never succeed.
 func aggregation(kind *interpreter.Kind, s *script) {
-	if kind.Definition.Kind == "Workflow" || kind.Described() {
+	if kind.Definition.Kind == "Workflow" || !kind.BuiltIn() {
 		return
 	}
 	s.add("read", "status")
@@ -257,7 +254,7 @@ func fields(kind *interpreter.Kind, s *script, combine bool) {
 }
 
 func dependencies(kind *interpreter.Kind, s *script) {
-	if len(kind.PodTemplates) == 0 && kind.Described() {
+	if len(kind.PodTemplates) == 0 && !kind.BuiltIn() {
 		return
 	}
 	s.add("read", "references")
