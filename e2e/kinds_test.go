@@ -111,6 +111,10 @@ func lives() []life {
 		return life{name: name, apiVersion: "batch/v1", kind: "Job", pod: podTemplate,
 			spec: `{template: {spec: {restartPolicy: Never}}, ` + spec + `}`, steps: map[string]change{"create": create}}
 	}
+	workflow := func(name, resources, spec string, steps map[string]change) life {
+		return life{name: name, apiVersion: "argoproj.io/v1alpha1", kind: "Workflow", steps: steps, spec: `{entrypoint: main,
+templates: [{name: main, container: {image: "registry.example.com/shop/web:1", command: [run], resources: ` + resources + `}}]` + spec + `}`}
+	}
 	return []life{
 		{name: "deployment", apiVersion: "apps/v1", kind: "Deployment", spec: `{` + selected + `}`, pod: podTemplate, replicas: two,
 			steps: replicated("2/3/2/1/2", "", "", `{paused: true}`, `{paused: false}`)},
@@ -165,6 +169,13 @@ topology: {subsets: [{name: a, nodeSelectorTerm: {matchExpressions: [{key: kuber
 		broadcast("broadcastjob-paused", `paused: true`, change{image: "1", health: suspended, message: "paused with 0 of"}),
 		// Its controller makes pods only for nodes that have room for them.
 		broadcast("broadcastjob-nowhere", `completionPolicy: {type: Always}`, change{image: "1", cpu: tooMuch, health: healthy, message: "no node matches"}),
+		workflow("workflow", `{}`, "", map[string]change{"create": {health: healthy}}),
+		workflow("workflow-suspended", `{}`, ", suspend: true", map[string]change{
+			"create": {health: suspended, message: "suspended at"}, "resume": {set: `{suspend: false}`, health: healthy},
+		}),
+		workflow("workflow-stuck", `{requests: {cpu: "`+tooMuch+`"}}`, "", map[string]change{
+			"create": {health: progressing, message: "running, 0/1 done"},
+		}),
 		{name: "advancedcronjob", apiVersion: "apps.kruise.io/v1alpha1", kind: "AdvancedCronJob",
 			pod: []string{"spec", "template", "broadcastJobTemplate", "spec", "template", "spec"},
 			spec: `{schedule: "0 0 29 2 *", template: {broadcastJobTemplate: {spec: {completionPolicy: {type: Always},

@@ -31,6 +31,7 @@ const (
 	ocmModule     = "open-cluster-management.io/ocm"
 	kruiseModule  = "github.com/openkruise/kruise"
 	kwokModule    = "sigs.k8s.io/kwok"
+	argoModule    = "github.com/argoproj/argo-workflows/v3"
 )
 
 const (
@@ -49,11 +50,18 @@ type binary struct {
 
 // patch changes one place of a program's main.go for the build. Nothing of it is kept outside the cache.
 type patch struct {
-	module, from, to string
+	// dir of main.go in the module.
+	module, dir, from, to string
 }
 
 // kruiseHost: OpenKruise's manager serves its webhooks on every interface, and no flag changes that.
 var kruiseHost = &patch{module: kruiseModule, from: `Host:    "0.0.0.0",`, to: `Host: webhookutil.GetHost(),`}
+
+// argoHost: Argo's controller serves its health on every interface under one port, and no flag changes that.
+var argoHost = &patch{
+	module: argoModule, dir: "cmd/workflow-controller", from: `http.ListenAndServe(":6060", nil)`,
+	to: `http.ListenAndServe(os.Getenv("HEALTH_ADDRESS"), nil)`,
+}
 
 // binaries in build order: the API server first, all others wait for it.
 var binaries = []binary{
@@ -68,6 +76,7 @@ var binaries = []binary{
 	{"karmada-controller-manager", "karmada", karmadaModule + "/cmd/controller-manager", "", nil},
 	{"karmada-scheduler", "karmada", karmadaModule + "/cmd/scheduler", "", nil},
 	{"karmada-webhook", "karmada", karmadaModule + "/cmd/webhook", "", nil},
+	{"workflow-controller", "argo", argoModule + "/cmd/workflow-controller", "", argoHost},
 	{"ocm-placement", "ocm", ocmModule + "/cmd/placement", "", nil},
 	{"ocm-registration", "ocm", ocmModule + "/cmd/registration", "", nil},
 	{"ocm-work", "ocm", ocmModule + "/cmd/work", "", nil},
@@ -247,7 +256,7 @@ func (b *builder) patched(ctx context.Context, bin binary, out string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "main.go"))
+	text, err := os.ReadFile(filepath.Join(dir, bin.patch.dir, "main.go"))
 	if err != nil {
 		return nil, err
 	}

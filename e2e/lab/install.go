@@ -22,6 +22,31 @@ func (f *Fleet) kruiseCRDs(ctx context.Context) ([]*unstructured.Unstructured, e
 	return loadObjects(filepath.Join(dir, "config/crd/bases/*.yaml"), nil)
 }
 
+// argoCRDs are those of Argo Workflows in their short form: the full ones are too large for some clients.
+func (f *Fleet) argoCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	dir, err := f.builder.moduleDir(ctx, "argo", argoModule)
+	if err != nil {
+		return nil, err
+	}
+	return loadObjects(filepath.Join(dir, "manifests/base/crds/minimal/argoproj.io_*.yaml"), nil)
+}
+
+// installArgo creates what Argo's controller wants to find. Its metrics would be served on every interface.
+func (f *Fleet) installArgo(ctx context.Context, c *client) error {
+	crds, err := f.argoCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.ensureCRDs(ctx, crds); err != nil {
+		return err
+	}
+	const off = "enabled: false\n"
+	return c.ensureMaps(ctx, object{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "workflow-controller-configmap", "namespace": argoNamespace},
+		"data": object{"metricsConfig": off, "telemetryConfig": off},
+	})
+}
+
 // installKruise creates OpenKruise's CRDs and webhook configurations. The manager wants to find all of them and puts
 // its own address and certificate in.
 func (f *Fleet) installKruise(ctx context.Context, c *client) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const (
@@ -96,7 +97,7 @@ func (f *Fleet) karmadaUnits() ([]unit, error) {
 		}), nil
 }
 
-// prepareKarmada installs Karmada's CRDs and, so that templates can be stored, OpenKruise's.
+// prepareKarmada installs Karmada's CRDs and, so that templates can be stored, OpenKruise's and Argo's.
 func (f *Fleet) prepareKarmada(ctx context.Context) error {
 	dir, err := f.builder.moduleDir(ctx, "karmada", karmadaModule)
 	if err != nil {
@@ -111,6 +112,10 @@ func (f *Fleet) prepareKarmada(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	argo, err := f.argoCRDs(ctx)
+	if err != nil {
+		return err
+	}
 	c, err := f.client(Karmada)
 	if err != nil {
 		return err
@@ -118,7 +123,7 @@ func (f *Fleet) prepareKarmada(ctx context.Context) error {
 	if err := c.ensureMaps(ctx, namespaceObject(karmadaNamespace), namespaceObject(karmadaClusterNamespace)); err != nil {
 		return err
 	}
-	return c.ensureCRDs(ctx, append(crds, kruise...))
+	return c.ensureCRDs(ctx, slices.Concat(crds, kruise, argo))
 }
 
 // registerClustersAPI lets the Karmada API server serve the Cluster kind from the aggregated one. The manifest of

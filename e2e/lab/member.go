@@ -12,6 +12,7 @@ import (
 
 const (
 	kruiseNamespace = "kruise-system"
+	argoNamespace   = "argo"
 	agentNamespace  = "open-cluster-management-agent"
 	workAgent       = "klusterlet-work-sa"
 
@@ -103,7 +104,7 @@ func (f *Fleet) memberClusterUnits(m Member) ([]unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := f.ports(name("kube-scheduler"), name("kwok"), name("kruise-webhook"), name("kruise-health"))
+	p, err := f.ports(name("kube-scheduler"), name("kwok"), name("kruise-webhook"), name("kruise-health"), name("argo-health"))
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +148,13 @@ func (f *Fleet) memberClusterUnits(m Member) ([]unit, error) {
 				}
 				return f.kruiseDefaults(ctx, m)
 			},
+		},
+		unit{
+			name: name("workflow-controller"), needs: []string{name("manifests")},
+			command: f.commandEnv("workflow-controller",
+				[]string{"LEADER_ELECTION_DISABLE=true", "HEALTH_ADDRESS=" + address(p[name("argo-health")])},
+				"--kubeconfig="+kubeconfig, "--namespace="+argoNamespace, "--executor-image=argoexec", "--qps=200", "--burst=400"),
+			ready: answers(httpURL(p[name("argo-health")], "/healthz")),
 		}), nil
 }
 
@@ -181,7 +189,7 @@ func (f *Fleet) memberTokens(m Member) (map[string]string, error) {
 	return tokens, writeFile(f.path("members", m.Name, "tokens.csv"), []byte(lines.String()))
 }
 
-// prepareMember installs what a cluster administrator would: OpenKruise's manifests, the klusterlet's, nodes.
+// prepareMember installs what a cluster administrator would: OpenKruise's manifests, Argo's, the klusterlet's, nodes.
 func (f *Fleet) prepareMember(ctx context.Context, m Member) error {
 	c, err := f.client(m.Name)
 	if err != nil {
@@ -189,12 +197,12 @@ func (f *Fleet) prepareMember(ctx context.Context, m Member) error {
 	}
 	namespaces := []object{
 		namespaceObject(kruiseNamespace), namespaceObject("kruise-daemon-config"),
-		namespaceObject(agentNamespace), namespaceObject(karmadaClusterNamespace),
+		namespaceObject(agentNamespace), namespaceObject(karmadaClusterNamespace), namespaceObject(argoNamespace),
 	}
 	if err := c.ensureMaps(ctx, namespaces...); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, *client) error{f.installKruise, f.installKlusterlet} {
+	for _, step := range []func(context.Context, *client) error{f.installKruise, f.installArgo, f.installKlusterlet} {
 		if err := step(ctx, c); err != nil {
 			return err
 		}

@@ -152,4 +152,11 @@ var fleet = map[string]string{
 	"uniteddeployment/zero":      "0/0/0/0/0 true Healthy Complete",
 	"uniteddeployment/back":      "2/2/2/2/2 true Healthy Complete",
 	"uniteddeployment/stuck":     "2/2/1/1/1 false Progressing Updating",
+
+	"workflow/create": "-/-/-/-/- false Healthy Succeeded",
+
+	"workflow-stuck/create": "-/-/-/-/- false Progressing Running",
+
+	"workflow-suspended/create": "-/-/-/-/- false Suspended Paused",
+	"workflow-suspended/resume": "-/-/-/-/- false Healthy Succeeded",
 }

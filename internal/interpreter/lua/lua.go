@@ -178,10 +178,13 @@ func podTemplates(kind *interpreter.Kind, s *script) {
 }
 
 // retention: a BroadcastJob's controller labels its pod template (Karmada's own interpreter keeps the labels too, but
-// for v1alpha1 only). For Job, and for Workflow, whose status is part of the object, Karmada's own do what is needed.
+// for v1alpha1 only). A Workflow could not be resumed with Karmada's own. For Job, Karmada's own does what is needed.
 func retention(kind *interpreter.Kind, s *script) {
-	if kind.Definition.Kind == "BroadcastJob" {
+	switch kind.Definition.Kind {
+	case "BroadcastJob":
 		s.add("read", "retainlabels")
+	case "Workflow":
+		s.add("read", "retainworkflow")
 	}
 }
 

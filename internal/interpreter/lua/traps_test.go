@@ -363,3 +363,22 @@ func TestGolden(t *testing.T) {
 		}
 	}
 }
+
+// TestRetainWorkflow: the status is kept, and a member's suspension unless the template decides it.
+func TestRetainWorkflow(t *testing.T) {
+	p := pairOf(t, "argoproj.io/v1alpha1", "Workflow")
+	workflow := func(spec, more string) *unstructured.Unstructured {
+		return parse(t, `{"apiVersion":"argoproj.io/v1alpha1","kind":"Workflow","spec":`+spec+more+`}`)
+	}
+	for desired, want := range map[string]any{`{}`: true, `{"suspend":false}`: false, `{"suspend":true}`: true} {
+		got, err := p.vm.Retain(workflow(desired, ""), workflow(`{"suspend":true}`, `,"status":{"phase":"Running"}`), p.scripts.Retention)
+		if err != nil {
+			t.Fatal(err)
+		}
+		suspend, _, _ := unstructured.NestedFieldNoCopy(got.Object, "spec", "suspend")
+		phase, _, _ := unstructured.NestedString(got.Object, "status", "phase")
+		if suspend != want || phase != "Running" {
+			t.Errorf("%s: suspend %v, want %v; phase %q", desired, suspend, want, phase)
+		}
+	}
+}
