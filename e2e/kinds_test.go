@@ -353,11 +353,14 @@ func comparable(fw *v1alpha1.FleetWorkload) string {
 
 // Every kind, on both backends, comes to the same status at every step (law 9).
 var _ = Describe("Every kind's life", Label("kinds"), Ordered, ContinueOnFailure, func() {
-	var all [][]*livedOn // by life, by backend
+	var (
+		all      [][]*livedOn // by life, by backend
+		recorder *momentRecorder
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		sharedOperator(ctx)
-		namespaces := map[string]string{}
+		namespaces, watched := map[string]string{}, []*livedOn{}
 		for _, b := range backends {
 			namespaces[b] = newNamespace(ctx, "kinds-"+b)
 		}
@@ -367,11 +370,14 @@ var _ = Describe("Every kind's life", Label("kinds"), Ordered, ContinueOnFailure
 				both = append(both, &livedOn{life: l, backend: b, fw: l.fleetWorkload(namespaces[b], b)})
 			}
 			all = append(all, both)
+			watched = append(watched, both[0])
 		}
+		recorder = recordMoments(watched)
 	})
 
 	for _, step := range stepNames {
 		It("step: "+step, func(ctx SpecContext) {
+			recorder.during(step)
 			for _, both := range all {
 				for _, r := range both {
 					r.take(ctx, step)
