@@ -118,7 +118,7 @@ var _ = Describe("Bad input", Label("input"), func() {
 				fw := workload(namespace, "web", backend, deployment, 1)
 				fw.Spec.Template.Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"}}`)
 				refused(ctx, fw, v1alpha1.ReasonNotSupported, fmt.Sprintf("backend %q", backend), `spec.template.kind "v1 ConfigMap"`,
-					"use apps/v1 Deployment or apps.kruise.io/v1alpha1 CloneSet")
+					"let an administrator describe it under kinds")
 				remove(ctx, fw)
 			})
 
