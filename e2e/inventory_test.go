@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,13 +75,15 @@ func list(ctx context.Context, c *cluster, gvk schema.GroupVersionKind, opts ...
 }
 
 var (
-	policyGVK    = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"}
-	overrideGVK  = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "OverridePolicy"}
-	bindingGVK   = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha2", Kind: "ResourceBinding"}
-	workGVK      = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"}
-	manifestWork = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
-	placementGVK = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"}
-	decisionGVK  = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "PlacementDecision"}
+	policyGVK   = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"}
+	overrideGVK = schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "OverridePolicy"}
+	bindingGVK  = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha2", Kind: "ResourceBinding"}
+	// clusterBindingGVK is of cluster-scoped workloads.
+	clusterBindingGVK = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha2", Kind: "ClusterResourceBinding"}
+	workGVK           = schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"}
+	manifestWork      = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
+	placementGVK      = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"}
+	decisionGVK       = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "PlacementDecision"}
 )
 
 // backendObjects are the objects of a workload on its backend, those that the backend made of ours included.
@@ -139,4 +143,37 @@ func nothingLeft(ctx context.Context, fw *v1alpha1.FleetWorkload, k kind) {
 	marked, err := labelled(ctx, controlOf(fw.Spec.Backend), ofWorkload(fw))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(marked).To(BeEmpty(), "left on %s", fw.Spec.Backend)
+}
+
+// nothingLeftOf is nothingLeft for all that lived in one namespace of a backend; members must have nothing of it either.
+func nothingLeftOf(ctx context.Context, backend string, all []*livedOn) {
+	GinkgoHelper()
+	var uids []string
+	for _, r := range all {
+		uids = append(uids, string(r.fw.UID))
+		left, err := backendObjects(ctx, r.fw, kind{gvk: r.gvk()})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(left).To(BeEmpty(), "left of %s on %s", r.name, backend)
+	}
+	if backend == "karmada" {
+		// Those of cluster-scoped kinds have no label of ours; their names are made of the workloads', which name the namespace.
+		bindings, err := list(ctx, controlOf(backend), clusterBindingGVK)
+		Expect(err).NotTo(HaveOccurred())
+		for _, b := range bindings {
+			Expect(b.GetName()).NotTo(ContainSubstring(all[0].fw.Namespace))
+		}
+	}
+	selector := v1alpha1.LabelUID + " in (" + strings.Join(uids, ",") + ")"
+	for _, c := range append([]*cluster{controlOf(backend)}, member(world.members[0]), member(world.members[1])) {
+		marked, err := labelled(ctx, c, selector)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(marked).To(BeEmpty(), "left on %s", c.name)
+	}
+	for _, name := range world.members[:2] {
+		Eventually(func(g Gomega) {
+			var pods corev1.PodList
+			g.Expect(member(name).List(ctx, &pods, client.InNamespace(all[0].fw.Namespace))).To(Succeed())
+			g.Expect(pods.Items).To(BeEmpty(), "pods on %s", name)
+		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+	}
 }

@@ -3,13 +3,15 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,8 +50,10 @@ type change struct {
 	cpu      string
 	replicas *int32
 	health   v1alpha1.Health
-	// message is part of each cluster's message.
+	// message is part of each cluster's message; empty: there is none.
 	message string
+	// counts are each cluster's desired/replicas/ready/updated/available; empty: the kind counts nothing.
+	counts string
 }
 
 // Nothing has that many: a pod that asks for it never runs.
@@ -58,31 +62,37 @@ const tooMuch = "100000"
 // stepNames are in order.
 var stepNames = []string{"create", "update", "partition", "release", "zero", "back", "pause", "resume", "stuck"}
 
+// heldSteps must stay as they are: what they hold back may not go on.
+var heldSteps = []string{"partition", "pause", "stuck"}
+
 const (
 	healthy     = v1alpha1.HealthHealthy
 	progressing = v1alpha1.HealthProgressing
 	suspended   = v1alpha1.HealthSuspended
+	degraded    = v1alpha1.HealthDegraded
 
 	selected = `selector: {matchLabels: {app: NAME}}, template: {metadata: {labels: {app: NAME}}}`
 )
 
-// replicated are the steps of kinds with replicas; partition and pause are merged over the spec for those steps.
-func replicated(partition, release, pause, resume string) map[string]change {
+// replicated are the steps of kinds with two replicas; partition and pause are merged over the spec for those steps. stuck
+// are the counts when the first pod of an update cannot run.
+func replicated(stuck, partition, release, pause, resume string) map[string]change {
 	two := ptr(int32(2))
+	const done, none, held = "2/2/2/2/2", "0/0/0/0/0", "2/2/2/0/2"
 	steps := map[string]change{
-		"create": {image: "1", health: healthy},
-		"update": {image: "2", health: healthy},
-		"zero":   {replicas: ptr(int32(0)), health: healthy},
-		"back":   {replicas: two, health: healthy},
-		"stuck":  {image: "5", cpu: tooMuch, health: progressing},
+		"create": {image: "1", health: healthy, counts: done},
+		"update": {image: "2", health: healthy, counts: done},
+		"zero":   {replicas: ptr(int32(0)), health: healthy, counts: none},
+		"back":   {replicas: two, health: healthy, counts: done},
+		"stuck":  {image: "5", cpu: tooMuch, health: progressing, message: "1 of 2 updated", counts: stuck},
 	}
 	if partition != "" {
-		steps["partition"] = change{set: partition, image: "3", health: healthy, message: "update held at its partition"}
-		steps["release"] = change{set: release, health: healthy}
+		steps["partition"] = change{set: partition, image: "3", health: healthy, message: "1 of 2 updated as asked", counts: "2/2/2/1/2"}
+		steps["release"] = change{set: release, health: healthy, counts: done}
 	}
 	if pause != "" {
-		steps["pause"] = change{set: pause, image: "4", health: suspended, message: "paused with 0 of 2 updated"}
-		steps["resume"] = change{set: resume, health: healthy}
+		steps["pause"] = change{set: pause, image: "4", health: suspended, message: "paused with 0 of 2 updated", counts: held}
+		steps["resume"] = change{set: resume, health: healthy, counts: done}
 	}
 	return steps
 }
@@ -90,6 +100,8 @@ func replicated(partition, release, pause, resume string) map[string]change {
 func lives() []life {
 	podTemplate := []string{"spec", "template", "spec"}
 	two := ptr(int32(2))
+	// Members have three nodes.
+	const oneDown, onNodes = "2/2/1/1/1", "3/3/3/3/3"
 	rolling := func(fields string) string { return `{updateStrategy: {rollingUpdate: {` + fields + `}}}` }
 	broadcast := func(name, spec string, create change) life {
 		return life{name: name, apiVersion: "apps.kruise.io/v1alpha1", kind: "BroadcastJob", pod: podTemplate,
@@ -105,12 +117,12 @@ templates: [{name: main, container: {image: "registry.example.com/shop/web:1", c
 	}
 	return []life{
 		{name: "deployment", apiVersion: "apps/v1", kind: "Deployment", spec: `{` + selected + `}`, pod: podTemplate, replicas: two,
-			steps: replicated("", "", `{paused: true}`, `{paused: false}`)},
+			steps: replicated("2/3/2/1/2", "", "", `{paused: true}`, `{paused: false}`)},
 		{name: "statefulset", apiVersion: "apps/v1", kind: "StatefulSet", spec: `{serviceName: none, ` + selected + `}`, pod: podTemplate, replicas: two,
-			steps: replicated(rolling("partition: 1"), rolling("partition: 0"), "", "")},
+			steps: replicated(oneDown, rolling("partition: 1"), rolling("partition: 0"), "", "")},
 		{name: "daemonset", apiVersion: "apps/v1", kind: "DaemonSet", spec: `{` + selected + `}`, pod: podTemplate, steps: map[string]change{
-			"create": {image: "1", health: healthy}, "update": {image: "2", health: healthy},
-			"stuck": {image: "3", cpu: tooMuch, health: progressing},
+			"create": {image: "1", health: healthy, counts: onNodes}, "update": {image: "2", health: healthy, counts: onNodes},
+			"stuck": {image: "3", cpu: tooMuch, health: progressing, message: "1 of 3 updated", counts: "3/3/2/1/2"},
 		}},
 		job("job", `completions: 2`, change{image: "1", health: healthy, message: "finished: 2 succeeded"}),
 		job("job-suspended", `suspend: true`, change{image: "1", health: suspended, message: "suspended with 0 succeeded"}),
@@ -118,41 +130,41 @@ templates: [{name: main, container: {image: "registry.example.com/shop/web:1", c
 		{name: "cronjob", apiVersion: "batch/v1", kind: "CronJob", pod: []string{"spec", "jobTemplate", "spec", "template", "spec"},
 			spec: `{schedule: "0 0 29 2 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never}}}}}`, steps: map[string]change{
 				"create": {image: "1", health: healthy}, "update": {image: "2", health: healthy},
-				"pause": {set: `{suspend: true}`, health: suspended}, "resume": {set: `{suspend: false}`, health: healthy},
+				"pause": {set: `{suspend: true}`, health: suspended, message: "suspended"}, "resume": {set: `{suspend: false}`, health: healthy},
 			}},
 		{name: "cloneset", apiVersion: "apps.kruise.io/v1alpha1", kind: "CloneSet", pod: podTemplate, replicas: two,
 			spec: `{updateStrategy: {type: InPlaceIfPossible}, ` + selected + `}`,
-			steps: replicated(`{updateStrategy: {partition: "50%"}}`, `{updateStrategy: {partition: 0}}`,
+			steps: replicated(oneDown, `{updateStrategy: {partition: "50%"}}`, `{updateStrategy: {partition: 0}}`,
 				`{updateStrategy: {paused: true}}`, `{updateStrategy: {paused: false}}`)},
 		{name: "asts", apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet", spec: `{serviceName: none, ` + selected + `}`, pod: podTemplate,
-			replicas: two, steps: replicated(rolling("partition: 1"), rolling("partition: 0"), rolling("paused: true"), rolling("paused: false"))},
+			replicas: two, steps: replicated(oneDown, rolling("partition: 1"), rolling("partition: 0"), rolling("paused: true"), rolling("paused: false"))},
 		{name: "ads", apiVersion: "apps.kruise.io/v1alpha1", kind: "DaemonSet", spec: `{` + selected + `}`, pod: podTemplate, steps: map[string]change{
-			"create": {image: "1", health: healthy}, "update": {image: "2", health: healthy},
-			"partition": {set: rolling("partition: 1"), image: "3", health: healthy, message: "update held at its partition"},
-			"release":   {set: rolling("partition: 0"), health: healthy},
-			"pause":     {set: rolling("paused: true"), image: "4", health: suspended, message: "paused with 0 of"},
-			"resume":    {set: rolling("paused: false"), health: healthy},
-			"stuck":     {image: "5", cpu: tooMuch, health: progressing},
+			"create": {image: "1", health: healthy, counts: onNodes}, "update": {image: "2", health: healthy, counts: onNodes},
+			"partition": {set: rolling("partition: 1"), image: "3", health: healthy, message: "2 of 3 updated as asked", counts: "3/3/3/2/3"},
+			"release":   {set: rolling("partition: 0"), health: healthy, counts: onNodes},
+			"pause":     {set: rolling("paused: true"), image: "4", health: suspended, message: "paused with 0 of 3 updated", counts: "3/3/3/0/3"},
+			"resume":    {set: rolling("paused: false"), health: healthy, counts: onNodes},
+			"stuck":     {image: "5", cpu: tooMuch, health: progressing, message: "1 of 3 updated", counts: "3/3/2/1/2"},
 		}},
 		{name: "uniteddeployment", apiVersion: "apps.kruise.io/v1alpha1", kind: "UnitedDeployment", replicas: two,
 			pod: []string{"spec", "template", "cloneSetTemplate", "spec", "template", "spec"},
 			spec: `{selector: {matchLabels: {app: NAME}}, template: {cloneSetTemplate: {metadata: {labels: {app: NAME}},
   spec: {selector: {matchLabels: {app: NAME}}, template: {metadata: {labels: {app: NAME}}}}}},
 topology: {subsets: [{name: a, nodeSelectorTerm: {matchExpressions: [{key: kubernetes.io/hostname, operator: Exists}]}}]}}`,
-			steps: replicated(`{updateStrategy: {type: Manual, manualUpdate: {partitions: {a: 1}}}}`,
+			steps: replicated(oneDown, `{updateStrategy: {type: Manual, manualUpdate: {partitions: {a: 1}}}}`,
 				`{updateStrategy: {type: Manual, manualUpdate: {partitions: {a: 0}}}}`, "", "")},
 		{name: "sidecarset", apiVersion: "apps.kruise.io/v1alpha1", kind: "SidecarSet", clusterScoped: true,
 			spec: `{namespace: NAMESPACE, selector: {matchLabels: {app: injected}}, updateStrategy: {type: RollingUpdate, maxUnavailable: 100%}}`,
 			steps: map[string]change{
-				"create":    {set: sidecar("1", ""), health: healthy},
-				"partition": {set: sidecar("2", `updateStrategy: {partition: "50%"}`), health: healthy, message: "update held at its partition"},
-				"release":   {set: sidecar("2", `updateStrategy: {partition: 0}`), health: healthy},
-				"pause":     {set: sidecar("3", `updateStrategy: {paused: true}`), health: suspended, message: "paused with 0 of 2 updated"},
-				"resume":    {set: sidecar("3", `updateStrategy: {paused: false}`), health: healthy},
+				"create":    {set: sidecar("1", ""), health: healthy, message: "no pod has the sidecar yet", counts: "0/0/0/0/-"},
+				"partition": {set: sidecar("2", `updateStrategy: {partition: "50%"}`), health: healthy, message: "1 of 2 updated as asked", counts: "2/2/2/1/-"},
+				"release":   {set: sidecar("2", `updateStrategy: {partition: 0}`), health: healthy, counts: "2/2/2/2/-"},
+				"pause":     {set: sidecar("3", `updateStrategy: {paused: true}`), health: suspended, message: "paused with 0 of 2 updated", counts: "2/2/2/0/-"},
+				"resume":    {set: sidecar("3", `updateStrategy: {paused: false}`), health: healthy, counts: "2/2/2/2/-"},
 			}},
 		// Pods for the SidecarSet; they must come after it.
 		{name: "injected", apiVersion: "apps.kruise.io/v1alpha1", kind: "CloneSet", spec: `{` + selected + `}`, pod: podTemplate, replicas: two,
-			steps: map[string]change{"update": {image: "1", health: healthy}}},
+			steps: map[string]change{"update": {image: "1", health: healthy, counts: "2/2/2/2/2"}}},
 		broadcast("broadcastjob", `completionPolicy: {type: Always}`, change{image: "1", health: healthy, message: "finished: "}),
 		broadcast("broadcastjob-paused", `paused: true`, change{image: "1", health: suspended, message: "paused with 0 of"}),
 		// Its controller makes pods only for nodes that have room for them.
@@ -169,7 +181,7 @@ topology: {subsets: [{name: a, nodeSelectorTerm: {matchExpressions: [{key: kuber
 			spec: `{schedule: "0 0 29 2 *", template: {broadcastJobTemplate: {spec: {completionPolicy: {type: Always},
   template: {spec: {restartPolicy: Never}}}}}}`, steps: map[string]change{
 				"create": {image: "1", health: healthy},
-				"pause":  {set: `{paused: true}`, health: suspended}, "resume": {set: `{paused: false}`, health: healthy},
+				"pause":  {set: `{paused: true}`, health: suspended, message: "suspended"}, "resume": {set: `{paused: false}`, health: healthy},
 			}},
 	}
 }
@@ -281,6 +293,11 @@ func (r *livedOn) take(ctx context.Context, step string) {
 	}
 }
 
+// readyReasons are the reasons of Ready by the health of all clusters.
+var readyReasons = map[v1alpha1.Health]string{
+	healthy: v1alpha1.ReasonReady, progressing: v1alpha1.ReasonProgressing, suspended: v1alpha1.ReasonSuspended, degraded: v1alpha1.ReasonDegraded,
+}
+
 // missing says what is not yet as the step wants it; it is empty when all is.
 func (r *livedOn) missing(step string) string {
 	c, fw := r.steps[step], r.fw
@@ -288,16 +305,34 @@ func (r *livedOn) missing(step string) string {
 	if !isObserved(fw) || len(fw.Status.Clusters) != 2 || isReady(fw) != (c.health == healthy) {
 		all = append(all, "not there yet")
 	}
+	if got := condition(fw, v1alpha1.ConditionReady).Reason; got != readyReasons[c.health] {
+		all = append(all, fmt.Sprintf("Ready for %q instead of %q", got, readyReasons[c.health]))
+	}
+	if got := condition(fw, v1alpha1.ConditionHealthy).Reason; got != string(c.health) {
+		all = append(all, fmt.Sprintf("Healthy for %q instead of %q", got, c.health))
+	}
 	for _, row := range fw.Status.Clusters {
-		if row.Health != c.health || !strings.Contains(row.Message, c.message) || row.Revision != fw.Status.Revision ||
-			row.Applied != metav1.ConditionTrue {
+		if row.Health != c.health || !strings.Contains(row.Message, c.message) || (c.message == "") != (row.Message == "") ||
+			row.Revision != fw.Status.Revision || row.Applied != metav1.ConditionTrue {
 			all = append(all, fmt.Sprintf("%s is not %s, %q", row.Name, c.health, c.message))
+		}
+		if got, want := countsOf(row), cmp.Or(c.counts, "-/-/-/-/-"); got != want {
+			all = append(all, fmt.Sprintf("%s counts %s instead of %s", row.Name, got, want))
 		}
 	}
 	if len(all) == 0 {
 		return ""
 	}
 	return strings.Join(all, ", ") + "\n" + describe(fw)
+}
+
+// countsOf a row are its desired/replicas/ready/updated/available.
+func countsOf(row v1alpha1.ClusterStatus) string {
+	var all []string
+	for _, n := range []*int32{row.Desired, row.Replicas, row.Ready, row.Updated, row.Available} {
+		all = append(all, show(n))
+	}
+	return strings.Join(all, "/")
 }
 
 // comparable is a status without what must differ: times, generations, the backend's name, and what is made of names.
@@ -318,25 +353,31 @@ func comparable(fw *v1alpha1.FleetWorkload) string {
 
 // Every kind, on both backends, comes to the same status at every step (law 9).
 var _ = Describe("Every kind's life", Label("kinds"), Ordered, ContinueOnFailure, func() {
-	var all [][]*livedOn // by life, by backend
+	var (
+		all      [][]*livedOn // by life, by backend
+		recorder *momentRecorder
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		sharedOperator(ctx)
-		namespaces := map[string]string{}
+		namespaces, watched := map[string]string{}, []*livedOn{}
 		for _, b := range backends {
 			namespaces[b] = newNamespace(ctx, "kinds-"+b)
 		}
-		for _, l := range lives() {
+		for _, l := range slices.Concat(lives(), endings()) {
 			var both []*livedOn
 			for _, b := range backends {
 				both = append(both, &livedOn{life: l, backend: b, fw: l.fleetWorkload(namespaces[b], b)})
 			}
 			all = append(all, both)
+			watched = append(watched, both[0])
 		}
+		recorder = recordMoments(watched)
 	})
 
 	for _, step := range stepNames {
 		It("step: "+step, func(ctx SpecContext) {
+			recorder.during(step)
 			for _, both := range all {
 				for _, r := range both {
 					r.take(ctx, step)
@@ -346,6 +387,11 @@ var _ = Describe("Every kind's life", Label("kinds"), Ordered, ContinueOnFailure
 			Eventually(func(g Gomega) {
 				g.Expect(strings.Join(lacking(ctx, g, all, step), "\n")).To(BeEmpty())
 			}).WithContext(ctx).WithTimeout(2 * readyTimeout).WithPolling(time.Second).Should(Succeed())
+			if slices.Contains(heldSteps, step) {
+				Consistently(func(g Gomega) {
+					g.Expect(strings.Join(lacking(ctx, g, all, step), "\n")).To(BeEmpty())
+				}).WithContext(ctx).WithTimeout(hold).WithPolling(time.Second).Should(Succeed())
+			}
 			for _, both := range all {
 				if _, takes := both[0].steps[step]; takes {
 					recordFixture(ctx, both[0], step)
@@ -362,10 +408,18 @@ var _ = Describe("Every kind's life", Label("kinds"), Ordered, ContinueOnFailure
 		}
 		for _, both := range all {
 			for _, r := range both {
+				eventuallyGone(ctx, r.fw)
 				for _, name := range world.members[:2] {
 					eventuallyAbsent(ctx, member(name), kind{gvk: r.gvk()}, r.memberKey())
 				}
 			}
+		}
+		for i, b := range backends {
+			var lived []*livedOn
+			for _, both := range all {
+				lived = append(lived, both[i])
+			}
+			nothingLeftOf(ctx, b, lived)
 		}
 	})
 })
@@ -384,7 +438,7 @@ func lacking(ctx context.Context, g Gomega, all [][]*livedOn, step string) []str
 				list = append(list, fmt.Sprintf("%s on %s: %s", r.name, r.backend, problem))
 			}
 		}
-		if diff := cmp.Diff(comparable(both[0].fw), comparable(both[1].fw)); len(list) == before && diff != "" {
+		if diff := gocmp.Diff(comparable(both[0].fw), comparable(both[1].fw)); len(list) == before && diff != "" {
 			list = append(list, fmt.Sprintf("%s: -%s +%s\n%s", both[0].name, both[0].backend, both[1].backend, diff))
 		}
 	}

@@ -385,6 +385,12 @@ func specs(ctx context.Context, fw *v1alpha1.FleetWorkload, k kind) map[string]a
 func remove(ctx context.Context, fw *v1alpha1.FleetWorkload) {
 	GinkgoHelper()
 	Expect(hub().Delete(ctx, fw)).To(Succeed())
+	eventuallyGone(ctx, fw)
+}
+
+// eventuallyGone waits until a FleetWorkload that was deleted is gone.
+func eventuallyGone(ctx context.Context, fw *v1alpha1.FleetWorkload) {
+	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		left := &v1alpha1.FleetWorkload{}
 		err := hub().Get(ctx, client.ObjectKeyFromObject(fw), left)

@@ -159,4 +159,78 @@ var fleet = map[string]string{
 
 	"workflow-suspended/create": "-/-/-/-/- false Suspended Paused",
 	"workflow-suspended/resume": "-/-/-/-/- false Healthy Succeeded",
+
+	// Ends that are not good, and beginnings that are held back.
+	"broadcastjob-failed/create":  "-/-/-/-/- false Degraded Failed",
+	"broadcastjob-never/create":   "-/-/-/-/- false Healthy Running", // on every node; it completes nothing by its policy
+	"broadcastjob-resumed/create": "-/-/-/-/- false Suspended Paused",
+	"broadcastjob-resumed/resume": "-/-/-/-/- false Healthy Succeeded",
+	"broadcastjob-waiting/create": "-/-/-/-/- false Progressing Running",
+	"daemonset-nowhere/create":    "0/0/0/0/0 true Healthy NothingToRun",
+	"daemonset-ondelete/create":   "3/3/3/3/3 true Healthy Complete",
+	"daemonset-ondelete/update":   "3/3/3/0/3 false Healthy OnDelete",
+	"deployment-deadline/create":  "2/2/0/2/0 true Degraded DeadlineExceeded",
+	"deployment-deadline/update":  "2/2/2/2/2 true Healthy Complete",
+	"deployment-paused/create":    "2/0/0/0/0 false Suspended Paused", // it was paused before it had any pod
+	"deployment-paused/resume":    "2/2/2/2/2 true Healthy Complete",
+	"job-failed/create":           "-/-/-/-/- false Degraded Failed",
+	"job-resumed/create":          "-/-/-/-/- false Suspended Paused",
+	"job-resumed/resume":          "-/-/-/-/- false Healthy Succeeded",
+	"statefulset-ondelete/create": "2/2/2/2/2 true Healthy Complete",
+	"statefulset-ondelete/update": "2/2/2/0/2 false Healthy OnDelete",
+	"statefulset-stuck/create":    "2/1/0/1/0 false Progressing Updating", // the second pod waits for the first
+
+	// Moments between two steps. After an edit the status is the former one at first, which says nothing about the new spec:
+	// neither that all is well, nor that it is not.
+	"ads/update-notobserved":                  "3/3/3/3/3 false Progressing NotObserved",
+	"asts/update-notobserved":                 "2/2/2/2/2 false Progressing NotObserved",
+	"cloneset/update-notobserved":             "2/2/2/2/2 false Progressing NotObserved",
+	"daemonset-ondelete/update-notobserved":   "3/3/3/3/3 false Progressing NotObserved",
+	"daemonset/update-notobserved":            "3/3/3/3/3 false Progressing NotObserved",
+	"deployment-deadline/update-notobserved":  "2/2/0/2/0 false Progressing NotObserved",
+	"deployment/update-notobserved":           "2/2/2/2/2 false Progressing NotObserved",
+	"statefulset-ondelete/update-notobserved": "2/2/2/2/2 false Progressing NotObserved",
+	"statefulset/update-notobserved":          "2/2/2/2/2 false Progressing NotObserved",
+	"uniteddeployment/update-notobserved":     "2/2/2/2/2 false Progressing NotObserved",
+
+	// No pod has been updated yet.
+	"ads/update-updating":                 "3/3/3/0/3 false Progressing Updating",
+	"asts/update-updating":                "2/2/2/0/2 false Progressing Updating",
+	"cloneset/update-updating":            "2/2/2/0/2 false Progressing Updating",
+	"daemonset/update-updating":           "3/3/3/0/3 false Progressing Updating",
+	"deployment-deadline/update-updating": "2/2/0/0/0 false Progressing Updating",
+	"deployment/update-updating":          "2/2/2/0/2 false Progressing Updating",
+	"injected/update-updating":            "2/0/0/0/0 false Progressing Updating", // its first step: no pod is there
+	"statefulset/update-updating":         "2/2/2/0/2 false Progressing Updating",
+	"uniteddeployment/update-updating":    "2/2/2/0/2 false Progressing Updating",
+
+	// All pods are updated, and not all of them can be used.
+	"ads/update-unavailable":              "3/3/2/3/2 true Progressing Unavailable",
+	"asts/update-unavailable":             "2/2/1/2/1 true Progressing Unavailable",
+	"cloneset/update-unavailable":         "2/2/1/2/1 true Progressing Unavailable",
+	"daemonset/update-unavailable":        "3/3/2/3/2 true Progressing Unavailable",
+	"injected/update-unavailable":         "2/2/1/2/0 true Progressing Unavailable", // ready comes before available
+	"statefulset/update-unavailable":      "2/2/1/2/1 true Progressing Unavailable",
+	"uniteddeployment/update-unavailable": "2/2/1/2/1 true Progressing Unavailable",
+
+	// Zero are wanted, two are left. All pods that are wanted, none, are of the newest revision.
+	"asts/zero-scalingdown":             "0/2/2/2/2 true Progressing ScalingDown",
+	"cloneset/zero-scalingdown":         "0/2/2/2/2 true Progressing ScalingDown",
+	"deployment/zero-scalingdown":       "0/2/2/2/2 true Progressing ScalingDown",
+	"statefulset/zero-scalingdown":      "0/2/2/2/2 true Progressing ScalingDown",
+	"uniteddeployment/zero-scalingdown": "0/2/2/1/2 true Progressing ScalingDown",
+
+	// A UnitedDeployment counts updated pods before it counts them at all.
+	"statefulset-ondelete/create-creating": "2/0/0/0/0 false Progressing Creating",
+	"uniteddeployment/back-creating":       "2/0/0/2/0 true Progressing Creating",
+	"uniteddeployment/create-creating":     "2/0/0/2/0 true Progressing Creating",
+
+	"broadcastjob-failed/create-running": "-/-/-/-/- false Progressing Running", // its deadline is to come
+	"broadcastjob-never/create-running":  "-/-/-/-/- false Healthy Running",
+	"broadcastjob/create-running":        "-/-/-/-/- false Progressing Running",
+	"job-failed/create-finishing":        "-/-/-/-/- false Progressing Finishing",
+	"job-failed/create-running":          "-/-/-/-/- false Progressing Running",
+	"job/create-finishing":               "-/-/-/-/- false Progressing Finishing",
+	"job/create-running":                 "-/-/-/-/- false Progressing Running",
+	"workflow/create-running":            "-/-/-/-/- false Progressing Running",
 }
