@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -99,6 +101,57 @@ var _ = Describe("Interpreters on Karmada", Label("kinds", "karmada"), Ordered, 
 		remove(ctx, fw)
 	})
 })
+
+// Workloads are shown as they are without our interpreters too, as far as Karmada brings back what ours would.
+var _ = Describe("Interpreters on Karmada, when asked for less", Label("kinds", "karmada"), func() {
+	for mode, names := range map[string][]string{
+		"None": {"deployment", "cloneset", "asts", "ads"},
+		// Of UnitedDeployment Karmada's own is taken for none.
+		"Missing": {"deployment", "cloneset", "uniteddeployment"},
+	} {
+		It("are not there: "+mode, func(ctx SpecContext) {
+			o, namespace := ownOperator(ctx, "interpreters-"+strings.ToLower(mode), operatorOptions{interpreters: mode})
+			// As the documentation says it.
+			_, err := world.kubectl(ctx, lab.Karmada, "delete", "ric", "-l", "fleetworkload.io/managed-by=fleetworkload")
+			Expect(err).NotTo(HaveOccurred())
+			o.start(ctx)
+			var lived []*livedOn
+			for _, l := range lives() {
+				if slices.Contains(names, l.name) {
+					lived = append(lived, &livedOn{life: l, backend: "karmada", fw: l.fleetWorkload(namespace, "karmada")})
+				}
+			}
+			Expect(lived).To(HaveLen(len(names)))
+			for _, step := range []string{"create", "update", "partition", "release", "stuck"} {
+				for _, r := range lived {
+					r.take(ctx, step)
+				}
+				for _, r := range lived {
+					if _, takes := r.steps[step]; takes {
+						eventually(ctx, r.fw, 2*readyTimeout, func(g Gomega) { g.Expect(r.missing(step)).To(BeEmpty()) })
+					}
+				}
+			}
+			Expect(installed(ctx)).To(Equal(map[string][]string{
+				"None":    {},
+				"Missing": {"fleetworkload.uniteddeployments.apps.kruise.io.v1alpha1"},
+			}[mode]))
+		})
+	}
+})
+
+// installed are the names of the operator's customizations.
+func installed(ctx context.Context) []string {
+	GinkgoHelper()
+	ours, err := list(ctx, world.clusters[lab.Karmada], customization("").GroupVersionKind(),
+		client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
+	Expect(err).NotTo(HaveOccurred())
+	names := []string{}
+	for _, obj := range ours {
+		names = append(names, obj.GetName())
+	}
+	return names
+}
 
 // Karmada's bindings are named after kind and name, without the API group. Two workloads that meet there must not fight:
 // the later one is refused until the other one is gone. On OCM both run, if only their pods' names differ, which those of

@@ -63,6 +63,8 @@ type operatorOptions struct {
 	more []any
 	// kinds and allowedKinds, as in the configuration file.
 	kinds, allowedKinds []any
+	// interpreters is the mode on Karmada; empty: the default.
+	interpreters string
 }
 
 var (
@@ -142,14 +144,18 @@ func newOperator(name string, opts operatorOptions) *operator {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(clientcmd.WriteToFile((*p.at).Kubeconfig(world.tokens[p.control]), o.kubeconfig(p.name))).To(Succeed())
 	}
+	karmadaOptions := map[string]any{}
 	karmada := map[string]any{"kubeconfigFile": o.kubeconfig("karmada")}
 	if opts.karmadaSecret != "" {
 		karmada = map[string]any{"secretRef": map[string]any{"name": opts.karmadaSecret}}
 	}
+	if opts.interpreters != "" {
+		karmadaOptions["interpreters"] = opts.interpreters
+	}
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": "config.fleetworkload.io/v1alpha1", "kind": "OperatorConfiguration",
 		"backends": append([]any{
-			map[string]any{"name": "karmada", "type": "Karmada", "connection": karmada},
+			map[string]any{"name": "karmada", "type": "Karmada", "connection": karmada, "karmada": karmadaOptions},
 			map[string]any{"name": "ocm", "type": "OCM", "connection": map[string]any{"kubeconfigFile": o.kubeconfig("ocm")},
 				"ocm": map[string]any{"clusterSets": []string{"global"}}},
 		}, opts.more...),

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -21,20 +19,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// envStatuses says how many objects and status sets a kind the differential test makes.
-const envStatuses = "FLEETWORKLOAD_LUA_STATUSES"
-
-func statuses(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(envStatuses)
-	if text == "" {
+// statuses is how many objects and status sets a kind the differential test makes.
+func statuses() int {
+	if testing.Short() {
 		return 300
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return 10_000
 }
 
 func kinds(tb testing.TB) []*interpreter.Kind {
@@ -80,9 +70,10 @@ const parsed = 30
 
 // TestDifferential: on generated objects, with absent, null, wrong-typed and huge fields, Lua and Go say the same.
 func TestDifferential(t *testing.T) {
-	n := statuses(t)
+	n := statuses()
 	for i, kind := range kinds(t) {
 		t.Run(strings.ReplaceAll(kind.GVK().GroupVersion().String(), "/", "_")+"_"+kind.Definition.Kind, func(t *testing.T) {
+			t.Parallel()
 			p := &pair{kind: kind, scripts: generate(t, kind), vm: luavm.New(false, 1), seen: map[string]int{}}
 			for j := range n {
 				p.loaded = j >= parsed
