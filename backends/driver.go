@@ -25,6 +25,7 @@ import (
 //	R10 Delete waits: it is Done only when the backend has nothing of the key left, and the policy was carried out.
 //	R11 A held cluster's member object does not change, whatever else of Desired changes.
 //	R12 Reads are served from caches; before they are filled, methods fail with NotReady.
+//	R13 Companions come before the workload and go after it; a shared one goes when its last user has gone.
 type Driver interface {
 	// Features tells what this driver can do. It is constant.
 	Features() Features

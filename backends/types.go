@@ -1,6 +1,8 @@
 package backends
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,7 +64,47 @@ type Desired struct {
 	ConflictPolicy v1alpha1.ConflictPolicy
 	// Division is never empty.
 	Division v1alpha1.DivisionType
+	// Companions travel with the workload, sorted by kind and name. They come before it and go after it (R13).
+	Companions []Companion
+	// Keep says which companions that are no longer listed stay as they are for now.
+	Keep Keep
 }
+
+// SharedUID is the value of the label fleetworkload.io/uid on a companion that several FleetWorkloads may ship.
+const SharedUID = "shared"
+
+// Companion is an object that travels with a workload: one of spec.companions, or something that its pods refer to.
+type Companion struct {
+	// Object is namespaced and has its marks: labels that say whose it is, and of one that is not shared the annotation
+	// with its owner. Read-only.
+	Object *unstructured.Unstructured
+	// Resource is the plural of its kind.
+	Resource string
+	// Shared is true for what pods refer to: several FleetWorkloads may ship it, all with the same content.
+	Shared bool
+	// Clusters are the targets that need it, sorted. Nil means all of them.
+	Clusters []string
+}
+
+// NeededOn tells whether the companion is for that target.
+func (c Companion) NeededOn(cluster string) bool {
+	return c.Clusters == nil || slices.Contains(c.Clusters, cluster)
+}
+
+// Keep says which companions stay although they are no longer listed.
+type Keep string
+
+const (
+	// KeepNone lets all of them go.
+	KeepNone Keep = ""
+	// KeepShared keeps those that are shared.
+	KeepShared Keep = "Shared"
+	// KeepAll keeps all of them: pods may still need them.
+	KeepAll Keep = "All"
+)
+
+// Keeps tells whether a companion that is no longer listed stays.
+func (k Keep) Keeps(shared bool) bool { return k == KeepAll || k == KeepShared && shared }
 
 // Ownership says what a driver may do to one cluster's member object. Together with Target.Hold it is what hand-overs
 // and cluster-by-cluster rollouts stand on.

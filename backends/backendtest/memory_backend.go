@@ -17,6 +17,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // MemoryOptions configure a MemoryBackend.
@@ -316,6 +317,12 @@ func (l *listener) take() []types.NamespacedName {
 
 func (b *MemoryBackend) backendChanged(obj *unstructured.Unstructured) {
 	if obj.GetLabels()[v1alpha1.LabelUID] == "" {
+		return
+	}
+	if isCarrier(obj) {
+		for _, user := range companions.ReadUsers(obj.GetAnnotations()) {
+			b.announce(user)
+		}
 		return
 	}
 	name := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}

@@ -86,6 +86,7 @@ func (d *MemoryDriver) Observe(ctx context.Context, query backends.Query) (backe
 		observation.Found = true
 		observation.Clusters = append(observation.Clusters, observe(read[memoryOrder](obj), query.Workload))
 	}
+	d.observeCompanions(query.Key, &observation)
 	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
 		return cmp.Compare(a.Cluster, b.Cluster)
 	})
@@ -150,7 +151,7 @@ func nestedNumber(obj map[string]any, path []string) (int64, bool) {
 // orders are the backend's orders of a workload.
 func (d *MemoryDriver) orders(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
-		return !ours(obj, key)
+		return !ours(obj, key) || isCarrier(obj)
 	})
 }
 
@@ -169,14 +170,34 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 	if len(desired.Targets) == 0 {
 		return backends.Progress{Done: true}, nil
 	}
-	wanted := map[string]bool{}
+	wanted, missing := map[string]bool{}, map[string]string{}
+	var waiting []string
 	for _, target := range desired.Targets {
 		wanted[target.Cluster] = true
-		if err := d.order(desired, target); err != nil {
+		what, err := d.companions(desired, target.Cluster)
+		if err == nil && (what == "" || target.Hold) {
+			err = d.order(desired, target)
+		}
+		if err != nil {
 			return backends.Progress{}, err
 		}
+		if what != "" {
+			missing[target.Cluster] = what
+			waiting = append(waiting, target.Cluster+": "+what)
+		}
 	}
-	return d.withdraw(desired.Key, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
+	progress, err := d.withdraw(desired.Key, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
+	if err != nil {
+		return progress, err
+	}
+	leaving, err := d.release(desired, missing)
+	return progressOf(append(waiting, append(leaving, progress.Waiting)...)), err
+}
+
+// progressOf is done when nothing is awaited.
+func progressOf(waiting []string) backends.Progress {
+	waiting = slices.DeleteFunc(waiting, func(what string) bool { return what == "" })
+	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; ")}
 }
 
 // check refuses what the backend cannot do.
@@ -249,6 +270,10 @@ func (d *MemoryDriver) Delete(ctx context.Context, query backends.Query, policy 
 	progress, err := d.withdraw(query.Key, policy, func(string) bool { return false })
 	if err != nil || !progress.Done {
 		return progress, err
+	}
+	leaving, err := d.leave(query.Key, policy, func(*unstructured.Unstructured, string) bool { return false })
+	if err != nil || len(leaving) > 0 {
+		return progressOf(leaving), err
 	}
 	if obj := d.backend.backend.get(placementRef(query.Key)); ours(obj, query.Key) {
 		return progress, d.drop(refOf(obj))

@@ -143,6 +143,8 @@ func (m *memoryStore) remove(ref Ref) {
 	obj, ok := m.objects[ref]
 	if ok {
 		delete(m.objects, ref)
+		m.version++
+		obj.SetResourceVersion(strconv.FormatInt(m.version, 10))
 		m.send(watch.Deleted, obj)
 	}
 	m.mu.Unlock()

@@ -68,6 +68,10 @@ type plan struct {
 	targets   []planned
 	// leftOn are clusters that are no targets and keep an object that was given up.
 	leftOn []string
+	// passengers are its companions; theirs are the clusters on which shared ones are somebody else's.
+	passengers []passenger
+	theirs     []string
+	keep       backends.Keep
 	// change edits every rendered manifest, the template's too.
 	change func(obj *unstructured.Unstructured)
 }
@@ -224,6 +228,8 @@ func (p plan) desired(selected bool) backends.Desired {
 		Revision:       p.revision(),
 		ConflictPolicy: p.conflict,
 		Division:       p.division,
+		Companions:     p.companions(),
+		Keep:           p.keep,
 	}
 	if !selected {
 		return d

@@ -324,6 +324,7 @@ func (s *session) converge(p plan) backends.Observation {
 		return missing
 	})
 	s.checkMembers(p)
+	s.checkCompanions(p)
 	observation, err := s.observe(p.query())
 	s.noError("Observe", err)
 	return observation
@@ -556,6 +557,10 @@ func copyQuery(q backends.Query) backends.Query {
 func copyDesired(d backends.Desired) backends.Desired {
 	d.Query = copyQuery(d.Query)
 	d.Template = d.Template.DeepCopy()
+	d.Companions = slices.Clone(d.Companions)
+	for i := range d.Companions {
+		d.Companions[i].Object = d.Companions[i].Object.DeepCopy()
+	}
 	d.Targets = slices.Clone(d.Targets)
 	for i := range d.Targets {
 		t := &d.Targets[i]

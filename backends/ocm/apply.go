@@ -259,7 +259,8 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet) (
 		}
 		return d.applyWork(ctx, p, *j.target, j.work, contact)
 	})
-	return waiting, errors.Join(err, d.pruneDropped(ctx, p, works))
+	leaving, leaveErr := d.leaveCarriers(ctx, p, works, fleet)
+	return append(waiting, leaving...), errors.Join(err, leaveErr, d.pruneDropped(ctx, p, works))
 }
 
 // pruneDropped removes the prerequisites that the workload has needed until now. What it cannot know about, after a
@@ -343,17 +344,21 @@ func (d *Driver) applyWork(
 		wanted: true, hold: target.hold, ready: contact,
 		adopt: p.desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt,
 	}
+	missing, err := d.applyFirst(ctx, p, target, contact)
+	if err != nil {
+		return "", err
+	}
 	if !target.hold {
-		missing, err := d.applyPrerequisites(ctx, p, target)
-		if err != nil {
-			return "", err
-		}
 		in.missing = missing
 		if err := d.refuseTwice(ctx, target, live); err != nil {
 			return "", err
 		}
 	}
 	m := next(s, in)
+	if in.missing != "" && len(target.carriers) > 0 && m.write == writeWork && m.strategy == deliver.strategy {
+		// What runs may need what is on its way, so it is not changed before.
+		return in.missing, nil
+	}
 	switch m.write {
 	case writeWork:
 		return m.waiting, d.writeWork(ctx, live, target.work, m, p.desired.Key)
@@ -446,6 +451,19 @@ func (d *Driver) removeWork(
 	case writeNothing, writeMarks:
 	}
 	return m.waiting, nil
+}
+
+// applyFirst ensures what must be on the cluster before the workload: prerequisites, then companions. Without
+// companions, a cluster that is held gets nothing.
+func (d *Driver) applyFirst(ctx context.Context, p plan, target clusterPlan, contact bool) (missing string, err error) {
+	if target.hold && len(target.carriers) == 0 {
+		return "", nil
+	}
+	missing, err = d.applyPrerequisites(ctx, p, target)
+	if err != nil || missing != "" || len(target.carriers) == 0 {
+		return missing, err
+	}
+	return d.applyCarriers(ctx, p, target, contact)
 }
 
 // applyPrerequisites ensures what the cluster needs first, and says what of it is awaited.
@@ -568,6 +586,16 @@ func (d *Driver) Delete(
 	}
 	if len(works) > 0 {
 		return d.deleteWorks(ctx, works, policy)
+	}
+	carriers, err := d.carriersOf(ctx, query.Key)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	if waiting, err := d.deleteCarriers(ctx, query.Key, policy, carriers); err != nil || len(waiting) > 0 {
+		return progress(waiting), err
+	}
+	if d.unseenCarriers(ctx, query.Key) {
+		return backends.Progress{Waiting: "the cache to show the companions"}, nil
 	}
 	placements, err := d.placementsOf(ctx, query.Key)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
@@ -34,6 +35,7 @@ const (
 	indexObject       = "member-object"
 	indexNeeds        = "needed-prerequisite"
 	indexPrerequisite = "prerequisite"
+	indexUser         = "companion-user"
 )
 
 const (
@@ -126,7 +128,18 @@ func stripCluster(obj any) (any, error) {
 
 func indexes() map[string]client.IndexerFunc {
 	return map[string]client.IndexerFunc{
-		indexUID:   func(obj client.Object) []string { return nonEmpty(obj.GetLabels()[v1alpha1.LabelUID]) },
+		indexUID: func(obj client.Object) []string {
+			if obj.GetLabels()[companions.Label] != "" {
+				return nil
+			}
+			return nonEmpty(obj.GetLabels()[v1alpha1.LabelUID])
+		},
+		indexUser: func(obj client.Object) []string {
+			if obj.GetLabels()[companions.Label] == "" {
+				return nil
+			}
+			return companions.ReadUsers(obj.GetAnnotations()).UIDs()
+		},
 		indexOwner: func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationOwner]) },
 		indexPrerequisite: func(obj client.Object) []string {
 			return nonEmpty(obj.GetLabels()[labelPrerequisite])
@@ -279,6 +292,11 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 		}
 	case *unstructured.Unstructured:
 		switch {
+		case isCarrier(o):
+			before, _ := old.(*unstructured.Unstructured)
+			for _, key := range usersToTell(before, o) {
+				notify(key)
+			}
 		case o.GetLabels()[labelPrerequisite] != "":
 			for _, key := range d.needs.of(client.ObjectKeyFromObject(o)) {
 				notify(key)
@@ -291,6 +309,23 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 			notifyOwner(o, notify)
 		}
 	}
+}
+
+// usersToTell are all users of a carrier when anything but its list of users has changed.
+func usersToTell(before, now *unstructured.Unstructured) []types.NamespacedName {
+	users := companions.ReadUsers(now.GetAnnotations())
+	if before == nil {
+		return companions.Changed(nil, users, true)
+	}
+	former := companions.ReadUsers(before.GetAnnotations())
+	owner := types.UID(now.GetLabels()[v1alpha1.LabelUID])
+	_, owned := former[owner]
+	_, owns := users[owner]
+	otherwise := owned != owns || before.GetGeneration() != now.GetGeneration() ||
+		before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero() ||
+		!maps.Equal(before.GetLabels(), now.GetLabels()) ||
+		!equality.Semantic.DeepEqual(before.Object["status"], now.Object["status"])
+	return companions.Changed(former, users, otherwise)
 }
 
 func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {

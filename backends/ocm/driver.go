@@ -24,6 +24,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // Driver carries workloads out through one OCM hub. It reads from caches and writes by server-side apply.
@@ -35,6 +36,8 @@ type Driver struct {
 	hub    client.Client
 	synced atomic.Bool
 	needs  needs
+	// created are the carriers that the cache may not show yet.
+	created companions.Created
 
 	mu        sync.Mutex
 	lastError error
@@ -117,6 +120,9 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 			return observation, err
 		}
 		observation.Clusters = append(observation.Clusters, r.observe(query.Workload))
+	}
+	if err := d.observeCarriers(ctx, query.Key, &observation); err != nil {
+		return observation, err
 	}
 	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
 		return strings.Compare(a.Cluster, b.Cluster)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // Names of the feedback values that the driver itself reads. Two values of one name would make every status update of
@@ -29,13 +30,16 @@ const (
 
 const (
 	observedGenerationPath = ".status.observedGeneration"
+	feedbackUIDPath        = ".metadata.uid"
+	feedbackOwnerPath      = `.metadata.ownerReferences[?(@.kind=="AppliedManifestWork")].name`
 	// maxManifest is what OCM's webhook admits by default (ocm pkg/work/webhook/common, ManifestValidator); the hub may
 	// have another limit, so it is only named in the remedy.
 	maxManifest = "500 KiB"
 )
 
 // Render renders the hub's objects for a desired state in the order in which they are written, as they are when
-// everything has settled: the set bindings, the Placement, and for each cluster its prerequisites and its ManifestWork.
+// everything has settled: the set bindings, the Placement, and for each cluster its prerequisites, the carriers of
+// companions, and its ManifestWork.
 func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructured, error) {
 	plan, err := newPlan(desired, opts.withDefaults())
 	if err != nil {
@@ -44,6 +48,9 @@ func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructure
 	objects := slices.Concat(plan.bindings, []*unstructured.Unstructured{plan.placement})
 	for _, target := range plan.targets {
 		objects = append(objects, target.prerequisites...)
+		for _, c := range target.carriers {
+			objects = append(objects, asWritten(c.work, c.work, companions.Users{}.With(desired.Key)))
+		}
 		objects = append(objects, target.work)
 	}
 	return objects, nil
@@ -62,6 +69,7 @@ type clusterPlan struct {
 	cluster       string
 	hold          bool
 	prerequisites []*unstructured.Unstructured
+	carriers      []carrier
 	// work is the ManifestWork in its final form; see variant for the others.
 	work *unstructured.Unstructured
 }
@@ -82,12 +90,37 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		if err != nil {
 			return plan{}, err
 		}
-		p.targets = append(p.targets, clusterPlan{
+		t := clusterPlan{
 			cluster: target.Cluster, hold: target.Hold, work: work,
 			prerequisites: renderPrerequisites(target.Cluster, desired.Workload),
-		})
+		}
+		t.addCompanions(desired)
+		p.targets = append(p.targets, t)
 	}
 	return p, nil
+}
+
+// addCompanions adds the carriers of what travels along, and what the cluster needs for them.
+func (t *clusterPlan) addCompanions(desired backends.Desired) {
+	has := map[string]bool{}
+	for _, prerequisite := range t.prerequisites {
+		has[prerequisite.GetName()] = true
+	}
+	for _, c := range desired.Companions {
+		if !c.NeededOn(t.cluster) {
+			continue
+		}
+		t.carriers = append(t.carriers, renderCarrier(desired.Key, t.cluster, c))
+		needs := renderPrerequisites(t.cluster, backends.Workload{
+			GVK: c.Object.GroupVersionKind(), Resource: c.Resource, Namespace: c.Object.GetNamespace(),
+		})
+		for _, prerequisite := range needs {
+			if !has[prerequisite.GetName()] {
+				has[prerequisite.GetName()] = true
+				t.prerequisites = append(t.prerequisites, prerequisite)
+			}
+		}
+	}
 }
 
 func refuseOwnership(targets []backends.Target) error {
@@ -220,12 +253,12 @@ func deliverable(workload backends.Workload, target backends.Target) (map[string
 // (facts: ocm pkg/work/spoke/statusfeedback/reader.go evaluates paths over the whole object).
 func feedbackRules(workload backends.Workload) ([]any, error) {
 	fields := []backends.FeedbackField{
-		{Name: feedbackUID, Path: ".metadata.uid"},
+		{Name: feedbackUID, Path: feedbackUIDPath},
 		{Name: feedbackGeneration, Path: ".metadata.generation"},
 		{Name: feedbackObservedGeneration, Path: observedGenerationPath},
 		{Name: feedbackRevision, Path: ".metadata.annotations." + escapePath(v1alpha1.AnnotationRevision)},
-		{Name: feedbackWorkload, Path: ".metadata.labels." + escapePath(v1alpha1.LabelUID)},
-		{Name: feedbackOwner, Path: `.metadata.ownerReferences[?(@.kind=="AppliedManifestWork")].name`},
+		{Name: feedbackWorkload, Path: feedbackWorkloadPath()},
+		{Name: feedbackOwner, Path: feedbackOwnerPath},
 	}
 	if len(workload.ReplicasPath) > 0 {
 		path := ""
@@ -248,6 +281,17 @@ func feedbackRules(workload backends.Workload) ([]any, error) {
 	}
 	return rules, nil
 }
+
+// ownerRules ask whose an object is, and nothing else.
+func ownerRules() []any {
+	return []any{
+		map[string]any{"name": feedbackUID, "path": feedbackUIDPath},
+		map[string]any{"name": feedbackWorkload, "path": feedbackWorkloadPath()},
+		map[string]any{"name": feedbackOwner, "path": feedbackOwnerPath},
+	}
+}
+
+func feedbackWorkloadPath() string { return ".metadata.labels." + escapePath(v1alpha1.LabelUID) }
 
 // escapePath makes one segment of a JSONPath of a key with dots.
 func escapePath(key string) string { return strings.ReplaceAll(key, ".", `\.`) }

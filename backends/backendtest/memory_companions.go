@@ -1,0 +1,227 @@
+package backendtest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+)
+
+// isCarrier tells the order for a companion from the order for a workload.
+func isCarrier(obj *unstructured.Unstructured) bool { return obj.GetLabels()[companions.Label] != "" }
+
+func isShared(obj *unstructured.Unstructured) bool {
+	return obj.GetLabels()[companions.Label] == companions.Shared
+}
+
+// carriers are the orders for companions that a workload uses.
+func (d *MemoryDriver) carriers(key backends.Key) []*unstructured.Unstructured {
+	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
+		_, uses := companions.ReadUsers(obj.GetAnnotations())[key.UID]
+		return !uses || !isCarrier(obj)
+	})
+}
+
+func carrierRef(cluster string, obj *unstructured.Unstructured) Ref {
+	name := strings.ToLower(obj.GetKind()) + "." + obj.GetName() + ".companion." + cluster
+	return Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
+}
+
+// companions makes sure that a cluster has what must come first, and says what is awaited.
+func (d *MemoryDriver) companions(desired backends.Desired, cluster string) (missing string, err error) {
+	var waiting []string
+	for _, c := range desired.Companions {
+		if !c.NeededOn(cluster) {
+			continue
+		}
+		step, err := d.companion(desired, cluster, c)
+		if err != nil {
+			return "", err
+		}
+		if step != "" {
+			waiting = append(waiting, companions.Title(c.Object)+": "+step)
+		}
+	}
+	return strings.Join(waiting, ", "), nil
+}
+
+func (d *MemoryDriver) companion(desired backends.Desired, cluster string, c backends.Companion) (waiting string, err error) {
+	spec := orderSpec{
+		Cluster: cluster, Conflict: desired.ConflictPolicy, Ownership: backends.OwnershipOwn,
+		Workload: workloadRef{
+			APIVersion: c.Object.GetAPIVersion(), Kind: c.Object.GetKind(),
+			Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(),
+		},
+		Manifest: c.Object.DeepCopy().Object,
+	}
+	ref, uid := carrierRef(cluster, c.Object), companions.UID(c, desired.Key)
+	live := d.backend.backend.get(ref)
+	users := companions.Users{}
+	if live != nil {
+		users = companions.ReadUsers(live.GetAnnotations())
+		owner := live.GetLabels()[v1alpha1.LabelUID]
+		_, owned := users[types.UID(owner)]
+		switch {
+		case owner == uid:
+		case !c.Shared:
+			return "", companions.NameConflict(c.Object, "somebody else")
+		case owned:
+			spec, uid = read[memoryOrder](live).Spec, owner
+		}
+	}
+	next := newObject(ref, desired.Key)
+	if live != nil {
+		next = live.DeepCopy()
+	}
+	markCarrier(next, uid, c, users.With(desired.Key))
+	next.Object["spec"] = toMap(&spec)
+	if err := d.put(live, next); err != nil {
+		return "", err
+	}
+	if live == nil || !reflect.DeepEqual(live.Object["spec"], next.Object["spec"]) {
+		return "it to be applied", nil
+	}
+	order := read[memoryOrder](live)
+	switch {
+	case !order.carriedOut():
+		return "it to be applied", nil
+	case order.Status.Conflict && c.Shared || order.Status.Applied:
+		return "", nil
+	default:
+		return order.Status.Message, nil
+	}
+}
+
+// markCarrier puts the marks of a carrier on it.
+func markCarrier(obj *unstructured.Unstructured, uid string, c backends.Companion, users companions.Users) {
+	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
+	if uid == companions.UID(c, backends.Key{UID: types.UID(uid)}) {
+		labels[companions.Label], labels[v1alpha1.LabelUID] = companions.Kind(c), uid
+		if c.Shared {
+			delete(annotations, v1alpha1.AnnotationOwner)
+		}
+	}
+	annotations[companions.AnnotationUsers] = users.String()
+	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
+}
+
+// put writes an object that was read before, when it differs.
+func (d *MemoryDriver) put(live, next *unstructured.Unstructured) error {
+	if live != nil && reflect.DeepEqual(live.Object, next.Object) {
+		return nil
+	}
+	if err := d.gate(WriteRequest); err != nil {
+		return fmt.Errorf("write %s %s: %w", next.GetKind(), next.GetName(), err)
+	}
+	var err error
+	if live == nil {
+		err = d.backend.backend.create(next)
+	} else {
+		err = d.backend.backend.replace(next)
+	}
+	if err != nil && !apierrors.IsConflict(err) {
+		return backends.Classify("write "+next.GetName(), err)
+	}
+	d.backend.wrote()
+	return err
+}
+
+// leave lets go of the carriers that are not kept.
+func (d *MemoryDriver) leave(
+	key backends.Key, policy v1alpha1.DeletionPolicy, keep func(carrier *unstructured.Unstructured, cluster string) bool,
+) (waiting []string, err error) {
+	for _, obj := range d.carriers(key) {
+		order := read[memoryOrder](obj)
+		if keep(obj, order.Spec.Cluster) {
+			continue
+		}
+		next := obj.DeepCopy()
+		if others := companions.ReadUsers(obj.GetAnnotations()).Without(key); len(others) > 0 {
+			annotations := next.GetAnnotations()
+			annotations[companions.AnnotationUsers] = others.String()
+			next.SetAnnotations(annotations)
+			if err := d.put(obj, next); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		removal := companions.Policy(order.Spec.Workload.Kind, policy)
+		if order.Spec.Removal == removal && order.carriedOut() && order.Status.Removed {
+			if err := d.drop(refOf(obj)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		order.Spec.Removal = removal
+		next.Object["spec"] = toMap(&order.Spec)
+		if err := d.put(obj, next); err != nil {
+			return nil, err
+		}
+		waiting = append(waiting, order.Spec.Cluster+" to give "+order.Spec.Workload.Kind+" "+order.Spec.Workload.Name+" up")
+	}
+	return waiting, nil
+}
+
+// release lets go of companions that are not listed, where the workload no longer needs them.
+func (d *MemoryDriver) release(desired backends.Desired, missing map[string]string) ([]string, error) {
+	running := map[string]*memoryOrder{}
+	for _, obj := range d.orders(desired.Key) {
+		order := read[memoryOrder](obj)
+		running[order.Spec.Cluster] = order
+	}
+	targets := map[string]backends.Target{}
+	for _, target := range desired.Targets {
+		targets[target.Cluster] = target
+	}
+	return d.leave(desired.Key, v1alpha1.DeletionPolicyDelete, func(carrier *unstructured.Unstructured, cluster string) bool {
+		target, kept := targets[cluster]
+		order := running[cluster]
+		if !kept {
+			return order != nil
+		}
+		listed := slices.ContainsFunc(desired.Companions, func(c backends.Companion) bool {
+			return c.NeededOn(cluster) && carrierRef(cluster, c.Object) == refOf(carrier)
+		})
+		arrived := target.Hold || missing[cluster] == "" && order != nil && order.carriedOut() && order.Status.Applied &&
+			order.Spec.Revision == desired.Revision
+		return listed || desired.Keep.Keeps(isShared(carrier)) || !arrived
+	})
+}
+
+// observeCompanions adds what stands against companions to the reports.
+func (d *MemoryDriver) observeCompanions(key backends.Key, o *backends.Observation) {
+	at := map[string]int{}
+	for i, c := range o.Clusters {
+		at[c.Cluster] = i
+	}
+	for _, obj := range d.carriers(key) {
+		o.Found = true
+		order := read[memoryOrder](obj)
+		cluster, title := order.Spec.Cluster, order.Spec.Workload.Kind+" "+order.Spec.Workload.Name
+		if _, known := at[cluster]; !known {
+			at[cluster] = len(o.Clusters)
+			o.Clusters = append(o.Clusters, backends.ClusterObservation{
+				Cluster: cluster, Applied: metav1.ConditionUnknown, Removing: order.Spec.Removal != "",
+			})
+		}
+		c := &o.Clusters[at[cluster]]
+		switch {
+		case !order.carriedOut() || order.Status.Applied || order.Spec.Removal != "":
+		case order.Status.Conflict && isShared(obj):
+			o.Notes = append(o.Notes, companions.ForeignNote(title, []string{cluster}))
+		default:
+			c.Conflict, c.Applied, c.Current = order.Status.Conflict, metav1.ConditionFalse, false
+			c.Message = title + ": " + order.Status.Message
+		}
+	}
+}

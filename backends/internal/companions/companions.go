@@ -1,0 +1,216 @@
+// Package companions is what drivers share about the objects that travel with workloads (R13): who uses one, whose it
+// is, and what may be said of it. Each driver carries a companion of one cluster in a backend object of its own, a
+// carrier, on which an annotation lists the FleetWorkloads that use it. That list is the only position there is: it is
+// read from caches and written with the resource version that was read.
+package companions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// Marks of a carrier.
+const (
+	// Label is on every carrier; its value is Own or Shared.
+	Label = "fleetworkload.io/companion"
+	// AnnotationUsers lists who uses it.
+	AnnotationUsers = "fleetworkload.io/used-by"
+	// AnnotationContent is the hash of the companion as it was rendered: manifests are atomic to API servers, and
+	// webhooks change them.
+	AnnotationContent = "fleetworkload.io/content-hash"
+
+	// Own is a companion of one FleetWorkload alone.
+	Own = "own"
+	// Shared is a companion that several may use.
+	Shared = "shared"
+)
+
+// Kind is the value of Label for a companion.
+func Kind(c backends.Companion) string {
+	if c.Shared {
+		return Shared
+	}
+	return Own
+}
+
+// UID is the value of the label fleetworkload.io/uid for a companion of the FleetWorkload, on its carrier and on members.
+func UID(c backends.Companion, key backends.Key) string {
+	if c.Shared {
+		return backends.SharedUID
+	}
+	return string(key.UID)
+}
+
+// Users are the FleetWorkloads that use a carrier, by UID.
+type Users map[types.UID]types.NamespacedName
+
+// ReadUsers reads the annotation. What cannot be read is nobody.
+func ReadUsers(annotations map[string]string) Users {
+	users := Users{}
+	for _, entry := range strings.Split(annotations[AnnotationUsers], ",") {
+		uid, name, ok := strings.Cut(entry, "=")
+		namespace, name, named := strings.Cut(name, "/")
+		if ok && named {
+			users[types.UID(uid)] = types.NamespacedName{Namespace: namespace, Name: name}
+		}
+	}
+	return users
+}
+
+// String is the annotation's value.
+func (u Users) String() string {
+	entries := make([]string, 0, len(u))
+	for uid, name := range u {
+		entries = append(entries, string(uid)+"="+name.String())
+	}
+	slices.Sort(entries)
+	return strings.Join(entries, ",")
+}
+
+// With returns the users and one more.
+func (u Users) With(key backends.Key) Users {
+	more := maps.Clone(u)
+	more[key.UID] = key.NamespacedName
+	return more
+}
+
+// Without returns the users but for one.
+func (u Users) Without(key backends.Key) Users {
+	fewer := maps.Clone(u)
+	delete(fewer, key.UID)
+	return fewer
+}
+
+// UIDs lists the users' UIDs, for an index.
+func (u Users) UIDs() []string {
+	uids := make([]string, 0, len(u))
+	for uid := range u {
+		uids = append(uids, string(uid))
+	}
+	return uids
+}
+
+// Changed lists those to notify when a carrier's users were before and are now: everybody when something else of it
+// has changed as well, else those who came or went. A thousand FleetWorkloads may share one carrier.
+func Changed(before, now Users, otherwise bool) []types.NamespacedName {
+	told := map[types.NamespacedName]bool{}
+	for uid, name := range now {
+		if _, stayed := before[uid]; otherwise || !stayed {
+			told[name] = true
+		}
+	}
+	for uid, name := range before {
+		if _, stays := now[uid]; !stays {
+			told[name] = true
+		}
+	}
+	return slices.Collect(maps.Keys(told))
+}
+
+// Hash of what a carrier carries.
+func Hash(parts ...any) string {
+	// Everything hashed here came out of JSON, so it can be written as JSON.
+	data, err := json.Marshal(parts)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// Title names a companion for a person.
+func Title(obj *unstructured.Unstructured) string { return obj.GetKind() + " " + obj.GetName() }
+
+// Policy is what becomes of a companion on a member when it goes. Claims are never deleted: their data would be.
+func Policy(kind string, policy v1alpha1.DeletionPolicy) v1alpha1.DeletionPolicy {
+	if kind == "PersistentVolumeClaim" {
+		return v1alpha1.DeletionPolicyOrphan
+	}
+	return policy
+}
+
+// Say is a message about a companion that may be shown: of a Secret nobody's words are passed on, for they may quote it.
+func Say(kind, message string) string {
+	if kind == "Secret" && message != "" {
+		return "it was refused; the reason is not repeated here, since it may quote the Secret"
+	}
+	return message
+}
+
+// Explain classifies an error of writing a carrier. field is to blame when the content is refused.
+func Explain(op string, obj *unstructured.Unstructured, shared bool, err error) error {
+	if err == nil || apierrors.IsConflict(err) {
+		return err
+	}
+	err = backends.Classify(op, err)
+	var typed *backends.Error
+	if !errors.As(err, &typed) {
+		return withoutSecret(op, obj, err)
+	}
+	explained := *typed
+	if explained.Code == backends.CodeRejected {
+		explained.Field, explained.Value = field(shared), Title(obj)
+		explained.Remedy = "correct the object; if it is too large for the backend, split it"
+	}
+	if explained.Err != nil {
+		explained.Err = withoutSecret(op, obj, explained.Err)
+	}
+	return &explained
+}
+
+func field(shared bool) string {
+	if shared {
+		return "spec.dependencies"
+	}
+	return "spec.companions"
+}
+
+// withoutSecret keeps of an error about a Secret no more than its reason.
+func withoutSecret(op string, obj *unstructured.Unstructured, err error) error {
+	if obj.GetKind() != "Secret" {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return fmt.Errorf("%s: the API server answered %s", op, apierrors.ReasonForError(err))
+}
+
+// NameConflict says that somebody else has what a companion needs.
+func NameConflict(obj *unstructured.Unstructured, whose string) error {
+	return &backends.Error{
+		Code: backends.CodeNameConflict, Field: "spec.companions", Value: Title(obj),
+		Message: "the backend carries an object of this kind and name already, for " + whose,
+		Remedy:  "give the companion another name, or delete the other object",
+	}
+}
+
+// ForeignNote tells that a shared companion is somebody else's on clusters.
+func ForeignNote(title string, clusters []string) string {
+	return fmt.Sprintf("note: %s on %s is not the operator's: it is used as it is and not updated; delete it there to have it shipped",
+		title, List(clusters))
+}
+
+// ForeignMessage tells that a companion is somebody else's on a cluster.
+func ForeignMessage(title string) string {
+	return title + " exists already and is not this FleetWorkload's: set conflictPolicy Adopt to take it over, or remove it"
+}
+
+// List names at most five clusters.
+func List(clusters []string) string {
+	const most = 5
+	if n := len(clusters) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:most], ", "), n)
+	}
+	return strings.Join(clusters, ", ")
+}
