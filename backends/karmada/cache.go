@@ -205,12 +205,14 @@ func (w *watches) tellOwner(obj client.Object) {
 	}
 }
 
-func (w *watches) tellFleet() {
+func (w *watches) tellFleet() { w.tellName(types.NamespacedName{}) }
+
+func (w *watches) tellName(name types.NamespacedName) {
 	w.mu.Lock()
 	notify := w.notify
 	w.mu.Unlock()
 	if notify != nil {
-		notify(types.NamespacedName{})
+		notify(name)
 	}
 }
 
@@ -260,8 +262,10 @@ type watched struct {
 
 func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 	if !*indexed {
-		if err := d.cache.IndexField(ctx, &workv1alpha1.Work{}, workByBinding, indexWork); err != nil {
-			return err
+		for name, index := range map[string]client.IndexerFunc{workByBinding: indexWork, carrierByUser: indexCarrier} {
+			if err := d.cache.IndexField(ctx, &workv1alpha1.Work{}, name, index); err != nil {
+				return err
+			}
 		}
 		*indexed = true
 	}
@@ -269,6 +273,7 @@ func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 		{&workv1alpha2.ResourceBinding{}, d.watches.onBinding()},
 		{&workv1alpha2.ClusterResourceBinding{}, d.watches.onClusterBinding()},
 		{&workv1alpha1.Work{}, d.watches.onWork()},
+		{&workv1alpha1.Work{}, d.watches.onCarrier()},
 		{&clusterv1alpha1.Cluster{}, d.watches.onCluster()},
 	}
 	for _, s := range scopes() {

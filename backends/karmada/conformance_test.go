@@ -183,7 +183,8 @@ func owned(ctx context.Context, c client.Client, q backends.Query) ([]*unstructu
 		}
 		for i := range list.Items {
 			obj := &list.Items[i]
-			if client.ObjectKeyFromObject(obj) == bindingOf(q.Workload) || bindingOfWork(obj) == bindingOf(q.Workload) {
+			ours := obj.GetLabels()[v1alpha1.LabelUID] == string(q.Key.UID)
+			if ours || client.ObjectKeyFromObject(obj) == bindingOf(q.Workload) || bindingOfWork(obj) == bindingOf(q.Workload) {
 				found = append(found, obj)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
@@ -49,6 +51,8 @@ type Driver struct {
 	watches  watches
 	expected expectations
 	teacher  *teacher
+	// created are the carriers that the cache may not show yet.
+	created companions.Created
 }
 
 var (
@@ -126,7 +130,10 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	}
 	live = live.own(query)
 	o := translate(query, live, toFleet(clusters))
-	o.Notes = lesson.notes
+	o.Notes = slices.Clone(lesson.notes)
+	if err := d.observeCarriers(ctx, query.Key, &o); err != nil {
+		return backends.Observation{}, err
+	}
 	selection, choice := choose(query, clusters, live)
 	if err = errors.Join(err, choice); err != nil {
 		// What runs is reported all the same; Apply says what is wrong with the spec.
@@ -170,16 +177,42 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if waiting, err := d.teacher.teach(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
 		return backends.Progress{Waiting: waiting}, err
 	}
-	step := decide(desired, want, live)
+	return d.advance(ctx, desired, live, toFleet(clusters))
+}
+
+// advance takes the next step: companions first, then the workload, then what is no longer needed.
+func (d *Driver) advance(ctx context.Context, desired backends.Desired, live world, fleet backends.Fleet) (backends.Progress, error) {
+	first, err := d.applyCarriers(ctx, desired, fleet)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	if len(first.pending) > 0 {
+		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
+	}
+	held := holding(desired, first.blocked)
+	want, err := render(held)
+	if err != nil {
+		return backends.Progress{}, err
+	}
+	step := decide(held, want, live)
 	if len(step.writes) > 0 {
-		if err := d.prepare(ctx, desired, want, live); err != nil {
+		if err := d.prepare(ctx, held, want, live); err != nil {
 			return backends.Progress{}, err
 		}
 	}
 	if err := d.carryOut(ctx, step.writes); err != nil {
 		return backends.Progress{}, err
 	}
-	return backends.Progress{Done: step.waiting == "", Waiting: step.waiting}, nil
+	settled := step.waiting == "" && len(step.writes) == 0
+	waiting, err := d.leaveCarriers(ctx, desired, live, fleet, settled)
+	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
+		waiting = append(waiting, cluster+": "+first.blocked[cluster])
+	}
+	if step.waiting != "" {
+		waiting = append([]string{step.waiting}, waiting...)
+	}
+	waiting = waiting[:min(len(waiting), mostNamed)]
+	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; ")}, err
 }
 
 // Delete takes the next step towards having nothing of the workload on Karmada.
@@ -205,10 +238,16 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 			return backends.Progress{}, err
 		}
 	}
-	if step.waiting == "" {
+	waiting := step.waiting
+	if waiting == "" {
+		if waiting, err = d.deleteCarriers(ctx, query.Key, policy, toFleet(clusters)); err != nil {
+			return backends.Progress{}, err
+		}
+	}
+	if waiting == "" {
 		d.watches.forget(query)
 	}
-	return backends.Progress{Done: step.waiting == "", Waiting: step.waiting}, nil
+	return backends.Progress{Done: waiting == "", Waiting: waiting}, nil
 }
 
 // clusters returns Karmada's clusters as cached; they must not be changed.

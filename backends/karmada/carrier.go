@@ -1,0 +1,271 @@
+package karmada
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-io/karmada/pkg/util/names"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+)
+
+// A carrier is the Work that delivers one companion to one cluster, written by us as Karmada's own controllers write
+// theirs (pkg/controllers/namespace). Karmada could send along what a template refers to by itself (propagateDeps), but
+// it takes an object off the members as soon as the template no longer refers to it, while old pods run and the gate is
+// closed; it knows dependencies of namespaced templates only, and only by its own interpreters; and it would take the
+// right to read all Secrets of its API server, those with the members' tokens among them.
+//
+// Karmada does not say which content of a Work it has applied. So new content is written suspended, seen suspended, and
+// then released: the Dispatching condition turns True just before the member is written (pkg/controllers/execution).
+type carrier struct {
+	companion backends.Companion
+	cluster   string
+	// work is the Work as it is created, but for its users.
+	work *workv1alpha1.Work
+}
+
+const (
+	// managedLabel is on every member object that Karmada may write and delete (util.ManagedByKarmadaLabel).
+	managedLabel = "karmada.io/managed"
+	// overwrite is the value of Karmada's annotation for a conflict resolution that takes over.
+	overwrite = workv1alpha2.ResourceConflictResolutionOverwrite
+	abort     = "abort"
+)
+
+// carrierKey names the Work as Karmada would name its own for the object, so that two of them meet.
+func carrierKey(cluster string, obj *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: executionPrefix + cluster, Name: names.GenerateWorkName(obj.GetKind(), obj.GetName(), obj.GetNamespace()),
+	}
+}
+
+func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
+	at := carrierKey(cluster, c.Object)
+	manifest := c.Object.DeepCopy()
+	unstructured.RemoveNestedField(manifest.Object, "status")
+	resolution := abort
+	if adopt {
+		resolution = overwrite
+	}
+	setMarks(manifest, map[string]string{managedLabel: "true"}, map[string]string{
+		workv1alpha2.WorkNamespaceAnnotation: at.Namespace, workv1alpha2.WorkNameAnnotation: at.Name,
+		workv1alpha2.ResourceConflictResolutionAnnotation: resolution,
+	})
+	raw, err := json.Marshal(manifest.Object)
+	if err != nil {
+		return carrier{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
+	}
+	no := false
+	work := &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: at.Namespace, Name: at.Name, Finalizers: []string{executionFinalizer},
+			Labels: map[string]string{
+				v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator,
+				v1alpha1.LabelUID:       companions.UID(c, key), companions.Label: companions.Kind(c),
+			},
+			Annotations: map[string]string{companions.AnnotationContent: companions.Hash(manifest.Object)},
+		},
+		Spec: workv1alpha1.WorkSpec{
+			SuspendDispatching: &no, PreserveResourcesOnDeletion: &no,
+			Workload: workv1alpha1.WorkloadTemplate{
+				Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}},
+			},
+		},
+	}
+	if !c.Shared {
+		work.Annotations[v1alpha1.AnnotationOwner] = key.String()
+	}
+	return carrier{companion: c, cluster: cluster, work: work}, nil
+}
+
+func setMarks(obj *unstructured.Unstructured, labels, annotations map[string]string) {
+	merge := func(have, more map[string]string) map[string]string {
+		out := maps.Clone(have)
+		if out == nil {
+			out = map[string]string{}
+		}
+		maps.Copy(out, more)
+		return out
+	}
+	obj.SetLabels(merge(obj.GetLabels(), labels))
+	obj.SetAnnotations(merge(obj.GetAnnotations(), annotations))
+}
+
+func isCarrier(w *workv1alpha1.Work) bool { return w.Labels[companions.Label] != "" }
+
+func isShared(w *workv1alpha1.Work) bool { return w.Labels[companions.Label] == companions.Shared }
+
+// carried is the object that a carrier delivers; nil when it cannot be read.
+func carried(w *workv1alpha1.Work) *unstructured.Unstructured { return newWork(w).manifest() }
+
+// adopts tells whether the Work takes an object over that is somebody else's.
+func adopts(w *workv1alpha1.Work) bool {
+	obj := carried(w)
+	return obj != nil && obj.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == overwrite
+}
+
+// carrierStep is the next step with one companion on one cluster.
+type carrierStep struct {
+	// create is a Work that is missing; patch is the one that is there as it should be.
+	create, patch *workv1alpha1.Work
+	// pending says what is awaited and comes soon; blocked says what may last, of this cluster alone.
+	pending, blocked string
+}
+
+// nextCarrier decides the next step. It is pure. ready is true when the cluster is in contact.
+func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready bool) (carrierStep, error) {
+	title := companions.Title(want.companion.Object)
+	if live == nil {
+		work := want.work.DeepCopy()
+		work.Annotations[companions.AnnotationUsers] = companions.Users{}.With(key).String()
+		return carrierStep{create: work}.waitFor(title, "Karmada to apply it", ready), nil
+	}
+	if live.DeletionTimestamp != nil {
+		return carrierStep{}.waitFor(title, "its removal, after which it is made again", ready), nil
+	}
+	users := companions.ReadUsers(live.Annotations)
+	if foreign, err := foreignCarrier(live, want, users); err != nil || foreign {
+		step := carrierStep{}
+		if err == nil && isCarrier(live) {
+			// Being among its users keeps it when its owner goes.
+			step.patch = withUsers(live, users.With(key))
+		}
+		return step, err
+	}
+	after := withUsers(live, users.With(key))
+	maps.Copy(after.Labels, want.work.Labels)
+	if want.companion.Shared {
+		delete(after.Annotations, v1alpha1.AnnotationOwner)
+	}
+	after.Spec.PreserveResourcesOnDeletion = want.work.Spec.PreserveResourcesOnDeletion
+	if live.Annotations[companions.AnnotationContent] != want.work.Annotations[companions.AnnotationContent] {
+		yes := true
+		after.Annotations[companions.AnnotationContent] = want.work.Annotations[companions.AnnotationContent]
+		after.Spec.Workload, after.Spec.SuspendDispatching = want.work.DeepCopy().Spec.Workload, &yes
+		return carrierStep{patch: after}.waitFor(title, "Karmada to take up the change", ready), nil
+	}
+	step := carrierStep{patch: after}
+	if !newWork(live).suspended() {
+		return step.judge(live, want.companion, ready), nil
+	}
+	// A cluster that comes back would get everything at once, and the workload perhaps first.
+	if ready && meta.IsStatusConditionFalse(live.Status.Conditions, workv1alpha1.WorkDispatching) {
+		after.Spec.SuspendDispatching = want.work.Spec.SuspendDispatching
+	}
+	return step.waitFor(title, "Karmada to take up the change", ready), nil
+}
+
+// judge reads how far Karmada has come with a carrier that is as wanted.
+func (s carrierStep) judge(live *workv1alpha1.Work, c backends.Companion, ready bool) carrierStep {
+	w, title := newWork(live), companions.Title(c.Object)
+	applied := w.applied()
+	switch {
+	case !w.dispatched() || applied == nil:
+		return s.waitFor(title, "Karmada to apply it", ready)
+	case applied.Status == metav1.ConditionTrue:
+		return s
+	case conflicts(w) && c.Shared:
+		return s // it is used as it is
+	case conflicts(w):
+		s.blocked = companions.ForeignMessage(title)
+	default:
+		s.blocked = title + ": " + companions.Say(c.Object.GetKind(), applied.Message)
+	}
+	return s
+}
+
+// waitFor says what is awaited. A cluster that is out of contact keeps only itself waiting.
+func (s carrierStep) waitFor(title, what string, ready bool) carrierStep {
+	if ready {
+		s.pending = title + ": " + what
+	} else {
+		s.blocked = title + ": " + what + "; the cluster cannot be reached"
+	}
+	return s
+}
+
+// conflicts tells whether the member has an object of that name that Karmada leaves alone.
+func conflicts(w work) bool {
+	applied := w.applied()
+	return applied != nil && applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, conflictMessage)
+}
+
+// foreignCarrier tells whether a Work is somebody else's, who still uses it. That refuses a companion of one's own.
+func foreignCarrier(live *workv1alpha1.Work, want carrier, users companions.Users) (bool, error) {
+	owner := live.Labels[v1alpha1.LabelUID]
+	_, uses := users[types.UID(owner)]
+	switch {
+	case isCarrier(live) && owner == want.work.Labels[v1alpha1.LabelUID] && !claimed(live):
+		return false, nil
+	case want.companion.Shared:
+		return !isCarrier(live) || uses || claimed(live), nil
+	case !isCarrier(live) || claimed(live):
+		return false, companions.NameConflict(want.companion.Object, "a resource template on the Karmada control plane")
+	case isShared(live):
+		return false, companions.NameConflict(want.companion.Object, "FleetWorkloads whose pods refer to it")
+	default:
+		return false, companions.NameConflict(want.companion.Object, "FleetWorkload "+live.Annotations[v1alpha1.AnnotationOwner])
+	}
+}
+
+// claimed tells whether Karmada has made the Work one of a binding's: somebody propagates the same object.
+func claimed(w *workv1alpha1.Work) bool {
+	return w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] != ""
+}
+
+func withUsers(live *workv1alpha1.Work, users companions.Users) *workv1alpha1.Work {
+	after := live.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[companions.AnnotationUsers] = users.String()
+	return after
+}
+
+// leaveStep is the next step of one FleetWorkload out of a carrier.
+type leaveStep struct {
+	patch           *workv1alpha1.Work
+	remove, release bool
+	waiting         string
+}
+
+// nextLeaving takes one FleetWorkload off a carrier's users, and the companion off the cluster with the last of them.
+func nextLeaving(live *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, ready bool) leaveStep {
+	users := companions.ReadUsers(live.Annotations)
+	if others := users.Without(key); len(others) > 0 || claimed(live) {
+		return leaveStep{patch: withUsers(live, others)}
+	}
+	w, obj := newWork(live), carried(live)
+	what := "Karmada to leave " + w.cluster
+	if !ready {
+		what += ", which cannot be reached"
+	}
+	orphan := obj != nil && companions.Policy(obj.GetKind(), policy) == v1alpha1.DeletionPolicyOrphan
+	step := leaveStep{waiting: what}
+	switch {
+	case w.terminating():
+		step.release = orphan && untouchable(w)
+	case w.preserved() != orphan:
+		// It is our own object, so nobody has to take it up before the removal.
+		step.patch = withUsers(live, users)
+		step.patch.Spec.PreserveResourcesOnDeletion = &orphan
+	case orphan && untouchable(w) && slices.Contains(live.Finalizers, executionFinalizer):
+		step.release = true
+	default:
+		step.remove = true
+	}
+	return step
+}

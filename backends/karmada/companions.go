@@ -1,0 +1,398 @@
+package karmada
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+)
+
+// carrierByUser is the index of carriers by the UIDs of the FleetWorkloads that use them.
+const carrierByUser = "companion-user"
+
+func indexCarrier(obj client.Object) []string {
+	if obj.GetLabels()[companions.Label] == "" {
+		return nil
+	}
+	return companions.ReadUsers(obj.GetAnnotations()).UIDs()
+}
+
+// carriersOf lists the cached carriers that a workload uses. They must not be changed.
+func (d *Driver) carriersOf(ctx context.Context, key backends.Key) ([]*workv1alpha1.Work, error) {
+	var list workv1alpha1.WorkList
+	if err := d.cache.List(ctx, &list, client.MatchingFields{carrierByUser: string(key.UID)}); err != nil {
+		return nil, backends.Classify("list companions", fmt.Errorf("list companions of %s: %w", key, err))
+	}
+	works := make([]*workv1alpha1.Work, 0, len(list.Items))
+	for i := range list.Items {
+		works = append(works, &list.Items[i])
+	}
+	return works, nil
+}
+
+func (d *Driver) carrier(ctx context.Context, at types.NamespacedName) (*workv1alpha1.Work, error) {
+	live := &workv1alpha1.Work{}
+	err := d.cache.Get(ctx, at, live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, backends.Classify("get work "+at.String(), err)
+	}
+	return live, nil
+}
+
+// first is how far the companions have come that must be there before the workload.
+type first struct {
+	// pending is what all clusters wait for.
+	pending []string
+	// blocked are the clusters that cannot have the workload for now, with the reason.
+	blocked map[string]string
+}
+
+// applyCarriers takes the next step with every companion on every target.
+func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fleet backends.Fleet) (first, error) {
+	out := first{blocked: map[string]string{}}
+	var errs []error
+	namespace := false
+	for _, t := range desired.Targets {
+		for _, c := range desired.Companions {
+			if !c.NeededOn(t.Cluster) {
+				continue
+			}
+			step, err := d.applyCarrier(ctx, desired, t.Cluster, c, inContact(fleet, t.Cluster), &namespace)
+			errs = append(errs, err)
+			if step.pending != "" {
+				out.pending = append(out.pending, t.Cluster+": "+step.pending)
+			}
+			if step.blocked != "" {
+				out.blocked[t.Cluster] = step.blocked
+			}
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// applyCarrier takes the next step with one companion on one cluster. namespace is true once Karmada is known to have it.
+func (d *Driver) applyCarrier(
+	ctx context.Context, desired backends.Desired, cluster string, c backends.Companion, ready bool, namespace *bool,
+) (carrierStep, error) {
+	live, err := d.carrier(ctx, carrierKey(cluster, c.Object))
+	if err != nil {
+		return carrierStep{}, err
+	}
+	adopt := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt || c.Shared && live != nil && isCarrier(live) && adopts(live)
+	want, err := renderCarrier(desired.Key, cluster, c, adopt)
+	if err != nil {
+		return carrierStep{}, err
+	}
+	step, err := nextCarrier(live, want, desired.Key, ready)
+	if err != nil {
+		return step, err
+	}
+	if step.create != nil {
+		if !*namespace {
+			if err := d.ensureNamespace(ctx, c.Object.GetNamespace()); err != nil {
+				return step, err
+			}
+			*namespace = true
+		}
+		return step, d.createCarrier(ctx, step.create, c, desired.Key)
+	}
+	return step, d.patchCarrier(ctx, live, step.patch, c)
+}
+
+// createCarrier never touches a Work that is there: the cache may be behind.
+func (d *Driver) createCarrier(ctx context.Context, work *workv1alpha1.Work, c backends.Companion, key backends.Key) error {
+	err := d.client.Create(ctx, work, client.FieldOwner(ssa.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the cache will show whose it is
+	}
+	if err == nil {
+		d.created.Add(key.UID, client.ObjectKeyFromObject(work))
+	}
+	return companions.Explain("create work "+client.ObjectKeyFromObject(work).String(), c.Object, c.Shared, err)
+}
+
+// patchCarrier writes what differs, unless the Work has changed since it was read.
+func (d *Driver) patchCarrier(ctx context.Context, live, after *workv1alpha1.Work, c backends.Companion) error {
+	if after == nil || maps.Equal(live.Labels, after.Labels) && maps.Equal(live.Annotations, after.Annotations) &&
+		equality.Semantic.DeepEqual(live.Spec, after.Spec) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	err := d.client.Patch(ctx, after, patch, client.FieldOwner(ssa.FieldOwner))
+	return companions.Explain("patch work "+client.ObjectKeyFromObject(live).String(), c.Object, c.Shared, err)
+}
+
+// holding returns desired with the blocked clusters held: the others go on without them.
+func holding(desired backends.Desired, blocked map[string]string) backends.Desired {
+	if len(blocked) == 0 {
+		return desired
+	}
+	desired.Targets = slices.Clone(desired.Targets)
+	for i, t := range desired.Targets {
+		if _, waits := blocked[t.Cluster]; waits {
+			desired.Targets[i].Hold = true
+		}
+	}
+	return desired
+}
+
+// leaveCarriers lets go of the companions that are no longer wanted: of a cluster that is kept once the workload there
+// is as wanted, of one that is left once the workload there has gone. settled is true when nothing of the workload
+// waits to be written.
+func (d *Driver) leaveCarriers(
+	ctx context.Context, desired backends.Desired, live world, fleet backends.Fleet, settled bool,
+) (waiting []string, err error) {
+	carriers, err := d.carriersOf(ctx, desired.Key)
+	if err != nil || len(carriers) == 0 {
+		return nil, err
+	}
+	wanted, targets := map[types.NamespacedName]bool{}, map[string]backends.Target{}
+	for _, t := range desired.Targets {
+		targets[t.Cluster] = t
+		for _, c := range desired.Companions {
+			if c.NeededOn(t.Cluster) {
+				wanted[carrierKey(t.Cluster, c.Object)] = true
+			}
+		}
+	}
+	var arrived map[string]bool
+	var errs []error
+	for _, w := range carriers {
+		cluster := newWork(w).cluster
+		t, kept := targets[cluster]
+		if wanted[client.ObjectKeyFromObject(w)] || kept && desired.Keep.Keeps(isShared(w)) {
+			continue
+		}
+		if arrived == nil {
+			arrived = hasArrived(desired, live, fleet)
+		}
+		if kept && !t.Hold && !(settled && arrived[cluster]) || !kept && live.has(cluster) {
+			waiting = append(waiting, cluster+": the workload to do without "+titleOf(w))
+			continue
+		}
+		step, err := d.leaveCarrier(ctx, w, desired.Key, v1alpha1.DeletionPolicyDelete, inContact(fleet, cluster))
+		errs = append(errs, err)
+		if step != "" {
+			waiting = append(waiting, step)
+		}
+	}
+	slices.Sort(waiting)
+	return slices.Compact(waiting), errors.Join(errs...)
+}
+
+// hasArrived tells which clusters have the workload's newest manifest.
+func hasArrived(desired backends.Desired, live world, fleet backends.Fleet) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range translate(desired.Query, live, fleet).Clusters {
+		out[c.Cluster] = c.Applied == metav1.ConditionTrue && c.Revision == desired.Revision && !c.Removing
+	}
+	return out
+}
+
+// has tells whether anything of the workload is on the cluster, on its way out as well.
+func (l world) has(cluster string) bool {
+	return l.runs(cluster) || slices.ContainsFunc(l.works, func(w work) bool { return w.cluster == cluster })
+}
+
+func (d *Driver) leaveCarrier(
+	ctx context.Context, w *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, ready bool,
+) (waiting string, err error) {
+	step := nextLeaving(w, key, policy, ready)
+	switch {
+	case step.release:
+		err = d.release(ctx, newWork(w))
+	case step.remove:
+		err = d.removeCarrier(ctx, w)
+	case step.patch != nil:
+		c := backends.Companion{Object: carried(w), Shared: isShared(w)}
+		if c.Object == nil {
+			c.Object = reference("v1", "Secret", w.Namespace, w.Name) // unknown, so nothing is told of it
+		}
+		err = d.patchCarrier(ctx, w, step.patch, c)
+	}
+	if step.waiting == "" {
+		return "", err
+	}
+	return titleOf(w) + ": " + step.waiting, err
+}
+
+func titleOf(w *workv1alpha1.Work) string {
+	if obj := carried(w); obj != nil {
+		return companions.Title(obj)
+	}
+	return "Work " + w.Name
+}
+
+// removeCarrier deletes the Work as it was read; when it has changed since, it waits for the next look.
+func (d *Driver) removeCarrier(ctx context.Context, w *workv1alpha1.Work) error {
+	target := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+	err := d.client.Delete(ctx, target, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return client.IgnoreNotFound(err)
+	}
+	op := fmt.Sprintf("delete work %s/%s", w.Namespace, w.Name)
+	return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+}
+
+// deleteCarriers lets go of all companions of a workload that is gone. It returns what is awaited.
+func (d *Driver) deleteCarriers(
+	ctx context.Context, key backends.Key, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
+) (string, error) {
+	carriers, err := d.carriersOf(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	var waiting []string
+	var errs []error
+	for _, w := range carriers {
+		step, err := d.leaveCarrier(ctx, w, key, policy, inContact(fleet, newWork(w).cluster))
+		errs = append(errs, err)
+		if step != "" {
+			waiting = append(waiting, step)
+		}
+	}
+	unseen := d.created.Unseen(key.UID, func(at types.NamespacedName) bool {
+		live, err := d.carrier(ctx, at)
+		return err == nil && live != nil
+	})
+	slices.Sort(waiting)
+	switch {
+	case len(waiting) > 0:
+		return strings.Join(waiting[:min(len(waiting), mostNamed)], "; "), errors.Join(errs...)
+	case len(carriers) > 0 || unseen:
+		return "the cache to show the companions", errors.Join(errs...)
+	default:
+		return "", errors.Join(errs...)
+	}
+}
+
+// mostNamed bounds how many companions a message names.
+const mostNamed = 5
+
+func inContact(fleet backends.Fleet, cluster string) bool {
+	c, known := fleet.Get(cluster)
+	return known && c.Ready == metav1.ConditionTrue
+}
+
+// observeCarriers adds to the reports what stands against a cluster's companions.
+func (d *Driver) observeCarriers(ctx context.Context, key backends.Key, o *backends.Observation) error {
+	carriers, err := d.carriersOf(ctx, key)
+	if err != nil || len(carriers) == 0 {
+		return err
+	}
+	o.Found = true
+	at := map[string]int{}
+	for i, c := range o.Clusters {
+		at[c.Cluster] = i
+	}
+	foreign := map[string][]string{}
+	for _, live := range carriers {
+		w := newWork(live)
+		if _, known := at[w.cluster]; !known {
+			at[w.cluster] = len(o.Clusters)
+			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown})
+		}
+		if w.companion(&o.Clusters[at[w.cluster]]) {
+			title := titleOf(live)
+			foreign[title] = append(foreign[title], w.cluster)
+		}
+	}
+	slices.SortFunc(o.Clusters, func(a, b backends.ClusterObservation) int { return strings.Compare(a.Cluster, b.Cluster) })
+	for _, title := range slices.Sorted(maps.Keys(foreign)) {
+		o.Notes = append(o.Notes, companions.ForeignNote(title, slices.Sorted(slices.Values(foreign[title]))))
+	}
+	return nil
+}
+
+// companion adds one companion's report to its cluster's. It tells whether it is somebody else's and used as it is.
+func (w work) companion(o *backends.ClusterObservation) (foreign bool) {
+	applied := w.applied()
+	failed := applied != nil && applied.Status == metav1.ConditionFalse && !w.suspended()
+	switch {
+	case w.terminating() || w.preserved():
+		o.Removing = o.Removing || o.Revision == ""
+	case failed && conflicts(w) && isShared(w.Work):
+		return true
+	case failed:
+		title := titleOf(w.Work)
+		o.Conflict, o.Applied, o.Current = o.Conflict || conflicts(w), metav1.ConditionFalse, false
+		if conflicts(w) {
+			o.Message = companions.ForeignMessage(title)
+		} else {
+			kind, _, _ := strings.Cut(title, " ")
+			o.Message = title + ": " + companions.Say(kind, applied.Message)
+		}
+	case o.Message == "" && o.Revision == "":
+		o.Message = "companions are on their way"
+	}
+	return false
+}
+
+// usersToTell are all users of a carrier when anything but its list of users has changed.
+func usersToTell(before, now *workv1alpha1.Work) []types.NamespacedName {
+	users := companions.ReadUsers(now.Annotations)
+	if before == nil {
+		return companions.Changed(nil, users, true)
+	}
+	former := companions.ReadUsers(before.Annotations)
+	owner := types.UID(now.Labels[v1alpha1.LabelUID])
+	_, owned := former[owner]
+	_, owns := users[owner]
+	otherwise := owned != owns || before.Generation != now.Generation || !maps.Equal(before.Labels, now.Labels) ||
+		before.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
+		!equality.Semantic.DeepEqual(before.Status, now.Status)
+	return companions.Changed(former, users, otherwise)
+}
+
+// onCarrier tells the users of carriers; see onWork for the Works of bindings.
+func (w *watches) onCarrier() toolscache.ResourceEventHandler {
+	tell := func(before, now *workv1alpha1.Work) {
+		if !isCarrier(now) {
+			return
+		}
+		for _, user := range usersToTell(before, now) {
+			w.tellName(user)
+		}
+	}
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if o, ok := obj.(*workv1alpha1.Work); ok && !isInInitialList {
+				tell(nil, o)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			a, okA := before.(*workv1alpha1.Work)
+			b, okB := after.(*workv1alpha1.Work)
+			if okA && okB && a.ResourceVersion != b.ResourceVersion {
+				tell(a, b)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			if o, ok := obj.(*workv1alpha1.Work); ok {
+				tell(nil, o)
+			}
+		},
+	}
+}
