@@ -12,6 +12,8 @@ import (
 // stalled is a failure that only a person can end. Its message names field, value, backend and remedy (law 10).
 type stalled struct {
 	reason, message string
+	// again is true when what must change may send no event.
+	again bool
 }
 
 func (e *stalled) Error() string { return e.message }
@@ -39,7 +41,11 @@ func problemOf(err error, backend string) (*aggregate.Problem, retry) {
 	}
 	var mine *stalled
 	if errors.As(err, &mine) {
-		return &aggregate.Problem{Reason: mine.reason, Message: mine.message, Stalled: true}, retryOnEvent
+		next := retryOnEvent
+		if mine.again {
+			next = retryLater
+		}
+		return &aggregate.Problem{Reason: mine.reason, Message: mine.message, Stalled: true}, next
 	}
 	var theirs *backends.Error
 	if !errors.As(err, &theirs) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -32,6 +33,10 @@ type Reconciler struct {
 	Backends backends.Registry
 	// Kinds knows the workload kinds.
 	Kinds *interpreter.Registry
+	// Sources reads what pods refer to.
+	Sources Sources
+	// LeaveOut are kinds of dependencies that are never read nor sent.
+	LeaveOut []string
 	// Recorder writes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -46,8 +51,8 @@ type Reconciler struct {
 	first atomic.Pointer[time.Time]
 }
 
-// BackendEvent says that something about a FleetWorkload changed on a backend. With the zero Name, all FleetWorkloads
-// of the backend are meant.
+// BackendEvent says that something about a FleetWorkload changed, on a backend or among what its pods refer to. With the
+// zero Name, all FleetWorkloads of the backend are meant.
 type BackendEvent struct {
 	Backend string
 	Name    types.NamespacedName
@@ -77,6 +82,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
 	fw := &v1alpha1.FleetWorkload{}
 	if err := r.Get(ctx, req.NamespacedName, fw); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Sources.Refer(req.NamespacedName, nil)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
@@ -94,7 +102,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 		{"understand spec", r.understand},
 		{"choose clusters", r.chooseClusters},
 		{"guard", r.guard},
+		{"gather companions", r.gather},
 		{"apply", r.apply},
+		{"complain", r.complain},
 	}))
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 	"github.com/fleetworkload/fleetworkload/e2e/statuscheck"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/sources"
 )
 
 var key = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -64,6 +65,7 @@ type world struct {
 	backends registry
 	backend  *backendtest.MemoryBackend
 	writes   int
+	sources  *fakeSources
 	*Reconciler
 }
 
@@ -77,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, backend: backendtest.NewMemory(backendtest.MemoryOptions{
+	w := &world{t: t, sources: &fakeSources{objects: map[sources.Ref]*unstructured.Unstructured{}}, backend: backendtest.NewMemory(backendtest.MemoryOptions{
 		Clusters: []backends.Cluster{cluster("m1", "a"), cluster("m2", "b"), cluster("m3", "b")},
 	})}
 	w.backends = registry{"one": w.backend, "down": nil}
@@ -98,10 +100,28 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.Reconciler = &Reconciler{
-		Kinds: kinds, Client: w.client, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
+		Kinds: kinds, Client: w.client, Sources: w.sources, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), MaxRemovalPercent: 50,
 	}
 	return w
+}
+
+// fakeSources is the management cluster's objects.
+type fakeSources struct {
+	objects map[sources.Ref]*unstructured.Unstructured
+	refs    map[types.NamespacedName][]sources.Ref
+	err     error
+}
+
+func (f *fakeSources) Get(_ context.Context, ref sources.Ref) (*unstructured.Unstructured, error) {
+	return f.objects[ref], f.err
+}
+
+func (f *fakeSources) Refer(name types.NamespacedName, refs []sources.Ref) {
+	if f.refs == nil {
+		f.refs = map[types.NamespacedName][]sources.Ref{}
+	}
+	f.refs[name] = refs
 }
 
 func (w *world) create(change func(*v1alpha1.FleetWorkloadSpec)) {
@@ -371,8 +391,12 @@ func TestBadInputIsExplained(t *testing.T) {
 		"a kind that nobody may ship": {func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Template.Raw = []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`)
 		}, v1alpha1.ReasonNotSupported, []string{`spec.template.kind "rbac.authorization.k8s.io/v1 RoleBinding"`, "may not carry this kind"}},
-		"a field of a later version": {func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyPropagate }, v1alpha1.ReasonNotSupported,
-			[]string{"spec.dependencies", "not supported yet", "set it to Ignore"}},
+		"a field of a later version": {func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Placement.Failover = &v1alpha1.Failover{}
+		}, v1alpha1.ReasonNotSupported, []string{"spec.placement.failover", "not supported yet", "leave it out"}},
+		"a companion that grants rights": {func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"a"}}`)}}
+		}, v1alpha1.ReasonNotSupported, []string{`spec.companions[0].kind "rbac.authorization.k8s.io/v1 Role"`, "take it out"}},
 		"a patch on nothing": {func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpRemove, Path: "/spec/x/y"}}}}
 		}, v1alpha1.ReasonInvalidOverride, []string{`spec.overrides[0].patches[0].path "/spec/x/y"`}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
@@ -30,6 +31,16 @@ type scope struct {
 	plan    *plan.Plan
 	targets []backends.Target
 	waiting string
+
+	// joined are the reports, once targets are known.
+	joined []aggregate.Report
+
+	// companions travel along; keep says which others stay.
+	companions []backends.Companion
+	keep       backends.Keep
+	// missing is what pods need and the management cluster lacks; notes are about the rest.
+	missing []plan.Need
+	notes   []string
 
 	// record is what the pass wants to remember in the status.
 	record record

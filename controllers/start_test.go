@@ -25,7 +25,7 @@ func TestAStatusOutlivesTheStartOfTheOperator(t *testing.T) {
 	// A new process that is not connected yet.
 	clock := clocktesting.NewFakePassiveClock(w.Clock.Now().Add(time.Hour))
 	w.Reconciler = &Reconciler{
-		Kinds:  w.Kinds,
+		Kinds: w.Kinds, Sources: w.sources,
 		Client: w.client, Backends: slow{w.backends}, Recorder: w.Recorder, Clock: clock, MaxRemovalPercent: 50,
 		StartGrace: 20 * time.Second,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -119,7 +120,7 @@ func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
 		facts.Selector = interpreter.Selector(s.kind, s.plan.Template)
 	}
 	if s.observed != nil {
-		facts.Reports, facts.Notes = s.reports(), s.observed.Notes
+		facts.Reports, facts.Notes = s.reports(), slices.Concat(s.observed.Notes, s.notes)
 	}
 	return facts
 }
@@ -127,6 +128,9 @@ func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
 // reports joins targets, observations and clusters. Before targets are known, every cluster that has something counts
 // as one, unless it is being left.
 func (s *scope) reports() []aggregate.Report {
+	if s.joined != nil {
+		return s.joined
+	}
 	byName := map[string]*aggregate.Report{}
 	var names []string
 	at := func(name string) *aggregate.Report {
@@ -158,6 +162,9 @@ func (s *scope) reports() []aggregate.Report {
 	out := make([]aggregate.Report, 0, len(names))
 	for _, name := range names {
 		out = append(out, *byName[name])
+	}
+	if s.targets != nil {
+		s.joined = out
 	}
 	return out
 }

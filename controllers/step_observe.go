@@ -21,7 +21,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 
 // apply lets the driver take its next step.
 func (r *Reconciler) apply(ctx context.Context, s *scope) error {
-	progress, err := s.driver.Apply(ctx, s.plan.Desired(s.targets))
+	desired := s.plan.Desired(s.targets)
+	desired.Companions, desired.Keep = s.companions, s.keep
+	progress, err := s.driver.Apply(ctx, desired)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,11 @@ const (
 	ReasonBackendForbidden = "BackendForbidden"
 	// ReasonBackendRejected surfaces when the backend's API server refuses an object as invalid.
 	ReasonBackendRejected = "BackendRejected"
+	// ReasonDependencyMissing surfaces when pods refer to an object that the FleetWorkload's namespace lacks; what would
+	// start without it waits.
+	ReasonDependencyMissing = "DependencyMissing"
+	// ReasonDependencyForbidden surfaces when the operator may not read what pods refer to on the management cluster.
+	ReasonDependencyForbidden = "DependencyForbidden"
 	// ReasonMigrationNotSupported surfaces when spec.backend differs from status.backend and migration is not there yet.
 	ReasonMigrationNotSupported = "MigrationNotSupported"
 )

@@ -33,6 +33,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/controllers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
+	"github.com/fleetworkload/fleetworkload/internal/sources"
 )
 
 // userAgent names the operator to API servers.
@@ -200,9 +201,24 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("add connections: %w", err)
 	}
+	tell := func(name types.NamespacedName) {
+		select {
+		case events <- event.TypedGenericEvent[controllers.BackendEvent]{Object: controllers.BackendEvent{Name: name}}:
+		case <-ctx.Done():
+		}
+	}
+	dependencies, err := sources.New(mgr.GetConfig(), sources.Options{Namespaces: opts.watchedNamespaces(), Notify: tell})
+	if err != nil {
+		return fmt.Errorf("read dependencies: %w", err)
+	}
+	if err := mgr.Add(dependencies); err != nil {
+		return fmt.Errorf("add watches of dependencies: %w", err)
+	}
 	reconciler := &controllers.Reconciler{
 		Client:            mgr.GetClient(),
 		Kinds:             kinds,
+		Sources:           dependencies,
+		LeaveOut:          cfg.Dependencies.LeaveOut,
 		Backends:          measures.Instrument(pool),
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
 		Clock:             clock.RealClock{},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -43,6 +44,8 @@ type Configuration struct {
 	// AllowedKinds are namespaced kinds that FleetWorkloads may carry although they are neither built in nor described:
 	// they are shipped, and their health is what kstatus derives.
 	AllowedKinds []AllowedKind `json:"allowedKinds,omitempty"`
+	// Dependencies say what of what pods refer to is sent along.
+	Dependencies Dependencies `json:"dependencies,omitempty"`
 }
 
 // AllowedKind names a kind in all its versions.
@@ -50,6 +53,13 @@ type AllowedKind struct {
 	Group string `json:"group,omitempty"`
 	// Kind is a kind, or * for every kind of the group.
 	Kind string `json:"kind"`
+}
+
+// Dependencies say what of what pods refer to is sent along with spec.dependencies: Propagate.
+type Dependencies struct {
+	// LeaveOut are kinds that the operator neither reads nor sends: ConfigMap, Secret, ServiceAccount,
+	// PersistentVolumeClaim. What pods refer to of these kinds is expected on the clusters.
+	LeaveOut []string `json:"leaveOut,omitempty"`
 }
 
 // Registry returns what is known about workload kinds, and which of them may be carried.
@@ -183,6 +193,11 @@ func (c Configuration) validate() error {
 	for i, kind := range c.AllowedKinds {
 		errs = append(errs, kind.validate(fmt.Sprintf("allowedKinds[%d]", i))...)
 	}
+	for i, kind := range c.Dependencies.LeaveOut {
+		if !slices.Contains(dependencyKinds, kind) {
+			errs = append(errs, fmt.Errorf("dependencies.leaveOut[%d]: %q is none of %s", i, kind, strings.Join(dependencyKinds, ", ")))
+		}
+	}
 	seen := map[string]bool{}
 	for i, b := range c.Backends {
 		at := fmt.Sprintf("backends[%d]", i)
@@ -197,6 +212,9 @@ func (c Configuration) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// dependencyKinds are those that pods refer to.
+var dependencyKinds = []string{"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim"}
 
 // powerful groups decide what others may do. Kinds of them travel only when they are named one by one.
 var powerful = []string{"", "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"}

@@ -106,7 +106,12 @@ func (r *Registry) Allowing(kinds ...schema.GroupKind) *Registry {
 // or allowed. Anything else may not, so that nobody ships, say, a RoleBinding (law 7).
 func (r *Registry) Carried(gvk schema.GroupVersionKind) bool {
 	_, known := r.kinds[gvk]
-	return known || r.allowed[gvk.GroupKind()] || r.allowed[schema.GroupKind{Group: gvk.Group, Kind: AnyKind}]
+	return known || r.Allowed(gvk.GroupKind())
+}
+
+// Allowed tells whether an administrator has allowed the kind.
+func (r *Registry) Allowed(kind schema.GroupKind) bool {
+	return r.allowed[kind] || r.allowed[schema.GroupKind{Group: kind.Group, Kind: AnyKind}]
 }
 
 // For returns what is known about a kind. It is never nil: a kind that nobody described is carried all the same, with

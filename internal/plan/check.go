@@ -15,10 +15,6 @@ type laterField struct {
 }
 
 var laterFields = []laterField{
-	{"spec.companions", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Companions) > 0 },
-		"leave it out, and send these objects by their own means"},
-	{"spec.dependencies", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Dependencies == v1alpha1.DependencyPolicyPropagate },
-		"set it to Ignore, and create ConfigMaps and Secrets on the clusters yourself"},
 	{"spec.placement.groups", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Placement.Groups) > 0 },
 		"use spec.placement.clusters"},
 	{"spec.placement.numberOfClusters", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Placement.NumberOfClusters != nil },

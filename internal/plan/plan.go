@@ -21,6 +21,8 @@ type Plan struct {
 	Revision string
 	// Replicas is spec.replicas with its defaults; nil for kinds without.
 	Replicas *int32
+	// Companions are those of spec.companions.
+	Companions []backends.Companion
 
 	fw        *v1alpha1.FleetWorkload
 	overrides *override.Set
@@ -48,6 +50,9 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 		return nil, err
 	}
 	mark(template, fw, p.Revision)
+	if p.Companions, err = companions(fw, template, kinds); err != nil {
+		return nil, err
+	}
 	paths := override.Paths{PodTemplate: p.Kind.PodTemplatePath(template), Replicas: p.Kind.ReplicasPath()}
 	if p.overrides, err = override.Compile(fw.Spec.Overrides, paths); err != nil {
 		return nil, err
@@ -193,7 +198,8 @@ func (p *Plan) dropped(t backends.Target) bool {
 		t.Replicas != nil && *t.Replicas == 0
 }
 
-// Desired is what the driver is to carry out. Without targets only the placement is set up.
+// Desired is what the driver is to carry out, but for what the pods refer to. Without targets only the placement is set
+// up.
 func (p *Plan) Desired(targets []backends.Target) backends.Desired {
 	conflict := p.fw.Spec.ConflictPolicy
 	if conflict == "" {
@@ -201,6 +207,6 @@ func (p *Plan) Desired(targets []backends.Target) backends.Desired {
 	}
 	return backends.Desired{
 		Query: p.Query, Template: p.Template, Revision: p.Revision, Targets: targets,
-		ConflictPolicy: conflict, Division: p.Division(),
+		ConflictPolicy: conflict, Division: p.Division(), Companions: p.Companions,
 	}
 }

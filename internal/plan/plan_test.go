@@ -190,9 +190,6 @@ func TestRefusals(t *testing.T) {
 		"a patch on a missing path": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpRemove, Path: "/spec/nothing"}}}}
 		}), backends.CodeInvalidOverride, `spec.overrides[0].patches[0].path "/spec/nothing"`},
-		"companions": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
-			s.Companions = []runtime.RawExtension{{Raw: []byte(`{}`)}}
-		}), backends.CodeUnsupported, "spec.companions: not supported yet"},
 		"groups": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Placement.Groups = []v1alpha1.ClusterGroup{{Name: "a"}}
 		}), backends.CodeUnsupported, "spec.placement.groups: not supported yet"},

@@ -1,0 +1,217 @@
+package plan
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+func carrying(manifests ...string) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		for _, m := range manifests {
+			fw.Spec.Companions = append(fw.Spec.Companions, runtime.RawExtension{Raw: []byte(m)})
+		}
+	}
+}
+
+func TestCompanionsAreMarkedAndSorted(t *testing.T) {
+	p, err := New(workload(deployment, carrying(
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"x","labels":{"a":"b"}},"spec":{"ports":[{"port":80}]},"status":{}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"k":"v"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`,
+	)), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range p.Companions {
+		if c.Shared || c.Object.GetNamespace() != "shop" || c.Object.GetLabels()[v1alpha1.LabelUID] != "u1" ||
+			c.Object.GetAnnotations()[v1alpha1.AnnotationOwner] != "shop/web" || c.Object.Object["status"] != nil || c.Object.GetUID() != "" {
+			t.Errorf("got %v", c.Object.Object)
+		}
+		got = append(got, c.Resource+"/"+c.Object.GetName())
+	}
+	if diff := cmp.Diff([]string{"configmaps/a", "configmaps/b", "services/web"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if p.Desired(nil).Companions == nil {
+		t.Error("they are not handed over")
+	}
+}
+
+func TestCompanionsThatAreRefused(t *testing.T) {
+	tests := map[string]struct {
+		companions []string
+		code       backends.Code
+		message    string
+	}{
+		"no object":       {[]string{`7`}, backends.CodeInvalidTemplate, "spec.companions[0]: it is not an object"},
+		"no kind":         {[]string{`{"apiVersion":"v1"}`}, backends.CodeInvalidTemplate, "spec.companions[0].kind: required"},
+		"no name":         {[]string{`{"apiVersion":"v1","kind":"Service"}`}, backends.CodeInvalidTemplate, "spec.companions[0].metadata.name"},
+		"elsewhere":       {[]string{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"other"}}`}, backends.CodeInvalidTemplate, `spec.companions[0].metadata.namespace "other"`},
+		"what grants":     {[]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "grants rights"},
+		"an unknown kind": {[]string{`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"}}`}, backends.CodeUnsupported, `"example.com/v1 Gadget": companions may not be of this kind; use one of ConfigMap`},
+		"a workload":      {[]string{`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "companions may not be of this kind"},
+		"a token":         {[]string{`{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/service-account-token","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "spec.companions[0].type"},
+		"twice": {[]string{
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`,
+		}, backends.CodeInvalidTemplate, `spec.companions[1] "Service a": it is spec.companions[0] too`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(workload(deployment, carrying(test.companions...)), kinds)
+			if backends.CodeOf(err) != test.code || !strings.Contains(err.Error(), test.message) {
+				t.Errorf("got %s %v", backends.CodeOf(err), err)
+			}
+		})
+	}
+	gadget := carrying(`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"}}`)
+	allowing := kinds.Allowing(schema.GroupKind{Group: "example.com", Kind: "*"}, schema.GroupKind{Group: rightsGroup, Kind: "Role"})
+	if _, err := New(workload(deployment, gadget), allowing); err != nil {
+		t.Error(err)
+	}
+	role := carrying(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"a"}}`)
+	if _, err := New(workload(deployment, role), allowing); backends.CodeOf(err) != backends.CodeUnsupported {
+		t.Errorf("a Role travels along when it is allowed: %v", err)
+	}
+}
+
+const referring = `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchLabels":{"app":"web"}},` +
+	`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"serviceAccountName":"runner","imagePullSecrets":[{"name":"pull"}],` +
+	`"volumes":[{"name":"a","configMap":{"name":"own"}},{"name":"b","persistentVolumeClaim":{"claimName":"data"}},` +
+	`{"name":"c","configMap":{"name":"kube-root-ca.crt"}}],"containers":[{"name":"web","image":"nginx:1","envFrom":[` +
+	`{"configMapRef":{"name":"settings"}},{"secretRef":{"name":"maybe","optional":true}}]}]}}}}`
+
+func TestNeeds(t *testing.T) {
+	patch := func(path, value string, names ...string) v1alpha1.Override {
+		return v1alpha1.Override{
+			Clusters: &v1alpha1.ClusterSelector{Names: names},
+			Patches:  []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpReplace, Path: path, Value: &apiextensionsv1.JSON{Raw: []byte(value)}}},
+		}
+	}
+	own := carrying(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"own"}}`)
+	tests := map[string]struct {
+		change func(*v1alpha1.FleetWorkload)
+		want   []string
+	}{
+		"all of them": {nil, []string{
+			"ConfigMap own", "ConfigMap settings", "PersistentVolumeClaim data", "Secret maybe (optional)", "Secret pull", "ServiceAccount runner",
+		}},
+		"but for companions": {own, []string{
+			"ConfigMap settings", "PersistentVolumeClaim data", "Secret maybe (optional)", "Secret pull", "ServiceAccount runner",
+		}},
+		"others on one cluster": {func(fw *v1alpha1.FleetWorkload) {
+			own(fw)
+			fw.Spec.Overrides = []v1alpha1.Override{patch("/spec/template/spec/containers/0/envFrom/0/configMapRef/name", `"other"`, "m2")}
+		}, []string{
+			"ConfigMap other on m2", "ConfigMap settings on m1,m3", "PersistentVolumeClaim data", "Secret maybe (optional)", "Secret pull",
+			"ServiceAccount runner",
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, err := New(workload(referring, test.change), kinds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			targets, err := p.Targets(fleet, []string{"m1", "m2", "m3"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			needs, err := p.Needs(targets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, n := range needs {
+				text := n.String()
+				if n.Optional {
+					text += " (optional)"
+				}
+				if n.Clusters != nil {
+					text += " on " + strings.Join(n.Clusters, ",")
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsSentIsBare(t *testing.T) {
+	tests := map[string]struct{ source, want, note string }{
+		"a Secret": {
+			`{"apiVersion":"v1","kind":"Secret","type":"Opaque","data":{"a":"Yg=="},"metadata":{"name":"x","namespace":"shop","uid":"u",` +
+				`"resourceVersion":"7","managedFields":[],"ownerReferences":[{"name":"o"}],"finalizers":["f"],"labels":{"team":"shop"},` +
+				`"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"Yg==","keep":"me"}}}`,
+			`{"apiVersion":"v1","kind":"Secret","type":"Opaque","data":{"a":"Yg=="},"metadata":{"name":"x","namespace":"shop",` +
+				`"annotations":{"keep":"me"},"labels":{"team":"shop","fleetworkload.io/managed-by":"fleetworkload","fleetworkload.io/uid":"shared"}}}`, "",
+		},
+		"a token": {
+			`{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/service-account-token","data":{"token":"Yg=="},"metadata":{"name":"x"}}`, "", "is not sent",
+		},
+		"a ServiceAccount": {
+			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"x"},"secrets":[{"name":"x-token"}],"imagePullSecrets":[{"name":"p"}]}`,
+			`{"apiVersion":"v1","kind":"ServiceAccount","imagePullSecrets":[{"name":"p"}],"metadata":{"name":"x",` +
+				`"labels":{"fleetworkload.io/managed-by":"fleetworkload","fleetworkload.io/uid":"shared"}}}`, "",
+		},
+		"a claim": {
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"x","annotations":{"pv.kubernetes.io/bind-completed":"yes",` +
+				`"volume.kubernetes.io/selected-node":"n"}},"spec":{"volumeName":"pv-1","accessModes":["ReadWriteOnce"]},"status":{"phase":"Bound"}}`,
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","spec":{"accessModes":["ReadWriteOnce"]},"metadata":{"name":"x",` +
+				`"labels":{"fleetworkload.io/managed-by":"fleetworkload","fleetworkload.io/uid":"shared"}}}`, "",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			source := &unstructured.Unstructured{}
+			if err := source.UnmarshalJSON([]byte(test.source)); err != nil {
+				t.Fatal(err)
+			}
+			n := Need{GroupVersionKind: source.GroupVersionKind(), Name: "x"}
+			c, note, err := n.Companion(source)
+			if err != nil || !strings.Contains(note, test.note) {
+				t.Fatalf("got %q, %v", note, err)
+			}
+			if c == nil {
+				if test.want != "" {
+					t.Error("it is not sent")
+				}
+				return
+			}
+			var want map[string]any
+			if err := json.Unmarshal([]byte(test.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, c.Object.Object); diff != "" || !c.Shared || c.Resource == "" {
+				t.Error(diff, c.Shared, c.Resource)
+			}
+		})
+	}
+}
+
+func TestWhatIsElsewhereIsNotSent(t *testing.T) {
+	const sidecars = `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","spec":{%s"selector":{"matchLabels":{"app":"web"}},` +
+		`"containers":[{"name":"log","image":"log:1","envFrom":[{"secretRef":{"name":"key"}}]}]}}`
+	for namespace, refused := range map[string]bool{"": true, `"namespace":"other",`: true, `"namespace":"shop",`: false} {
+		p, err := New(workload(strings.Replace(sidecars, "%s", namespace, 1), nil), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Needs(nil); (backends.CodeOf(err) == backends.CodeUnsupported) != refused {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
+	}
+}
