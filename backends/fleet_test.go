@@ -28,18 +28,17 @@ func TestSelect(t *testing.T) {
 	}
 	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	tests := map[string]struct {
-		selector *v1alpha1.ClusterSelector
+		selector v1alpha1.ClusterSelector
 		want     []string
 	}{
-		"no selector chooses all, sorted":      {nil, []string{"a", "b", "c"}},
-		"an empty selector chooses all":        {&v1alpha1.ClusterSelector{}, []string{"a", "b", "c"}},
-		"names":                                {&v1alpha1.ClusterSelector{Names: []string{"b", "gone"}}, []string{"b"}},
-		"exclude wins over names":              {&v1alpha1.ClusterSelector{Names: []string{"a", "b"}, Exclude: []string{"b"}}, []string{"a"}},
-		"labels":                               {&v1alpha1.ClusterSelector{Selector: prod}, []string{"a", "c"}},
-		"labels and names":                     {&v1alpha1.ClusterSelector{Selector: prod, Names: []string{"b", "c"}}, []string{"c"}},
-		"an attribute":                         {&v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorIn, "aws")}, []string{"a"}},
-		"not an attribute, or none of its own": {&v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorNotIn, "aws")}, []string{"b", "c"}},
-		"nothing left":                         {&v1alpha1.ClusterSelector{Names: []string{"a"}, Exclude: []string{"a"}}, nil},
+		"an empty selector chooses all, sorted": {v1alpha1.ClusterSelector{}, []string{"a", "b", "c"}},
+		"names":                                 {v1alpha1.ClusterSelector{Names: []string{"b", "gone"}}, []string{"b"}},
+		"exclude wins over names":               {v1alpha1.ClusterSelector{Names: []string{"a", "b"}, Exclude: []string{"b"}}, []string{"a"}},
+		"labels":                                {v1alpha1.ClusterSelector{Selector: prod}, []string{"a", "c"}},
+		"labels and names":                      {v1alpha1.ClusterSelector{Selector: prod, Names: []string{"b", "c"}}, []string{"c"}},
+		"an attribute":                          {v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorIn, "aws")}, []string{"a"}},
+		"not an attribute, or none of its own":  {v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorNotIn, "aws")}, []string{"b", "c"}},
+		"nothing left":                          {v1alpha1.ClusterSelector{Names: []string{"a"}, Exclude: []string{"a"}}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +51,11 @@ func TestSelect(t *testing.T) {
 			}
 		})
 	}
-	bad := &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
+	either, err := fleet.Select(v1alpha1.ClusterSelector{Names: []string{"c", "a"}}, v1alpha1.ClusterSelector{Names: []string{"a"}})
+	if diff := cmp.Diff([]string{"a", "c"}, either); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	bad := v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
 	if _, err := fleet.Select(bad); err == nil || !strings.Contains(err.Error(), "clusters.selector") {
 		t.Errorf("got %v", err)
 	}

@@ -1,9 +1,14 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -41,18 +46,97 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 		s.waiting = selection.Message
 		return nil
 	}
-	if len(selection.Clusters) == 0 {
-		return noCluster(s)
-	}
-	targets, err := s.plan.Targets(*s.fleet, selection.Clusters)
+	choice, err := r.choose(s)
 	if err != nil {
 		return err
 	}
-	s.targets = targets
+	s.choice = &choice
+	if len(choice.Clusters) == 0 {
+		return noCluster(s, choice.Message)
+	}
+	s.record.placementGroup = choice.Group
+	targets, err := s.plan.Targets(*s.fleet, choice.Clusters, s.observed.Replicas())
+	if err != nil {
+		return err
+	}
+	if s.unused, err = s.plan.Unused(*s.fleet, choice.Clusters); err != nil {
+		return err
+	}
+	kept, err := s.kept(targets)
+	if err != nil {
+		return err
+	}
+	s.targets = append(targets, kept...)
+	slices.SortFunc(s.targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return nil
 }
 
-func noCluster(s *scope) error {
+// choose decides which of the clusters that the backend found run the workload.
+func (r *Reconciler) choose(s *scope) (placement.Choice, error) {
+	situation := placement.Situation{
+		Fleet: *s.fleet, Chosen: s.observed.Selection, Running: s.observed.Running(), Group: s.fw.Status.PlacementGroup,
+		Divided: s.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: r.MaxRemovalPercent, Now: s.now.Time,
+	}
+	return placement.Choose(s.fw.Spec.Placement, situation)
+}
+
+// kept are the targets of clusters that are given up, and keep what they run for now: for good when they are never purged,
+// otherwise until the others are healthy.
+func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
+	failover := s.fw.Spec.Placement.Failover
+	if failover == nil || failover.Purge == v1alpha1.PurgePolicyImmediate {
+		return nil, nil
+	}
+	hash, err := s.plan.PlacementHash()
+	if err != nil {
+		return nil, err
+	}
+	never := failover.Purge == v1alpha1.PurgePolicyNever
+	if asked := s.fw.Status.PlacementHash != hash; asked || !never && s.healthy(targets) {
+		return nil, nil
+	}
+	wanted := names(targets)
+	var kept []backends.Target
+	for _, o := range s.observed.Clusters {
+		cluster, known := s.fleet.Get(o.Cluster)
+		if o.Removing || !known || slices.Contains(wanted, o.Cluster) || never && !slices.Contains(s.choice.GivenUp, o.Cluster) {
+			continue
+		}
+		target, err := s.plan.Kept(cluster, o.Desired)
+		if err != nil {
+			return nil, err
+		}
+		s.keeps = append(s.keeps, o.Cluster)
+		kept = append(kept, target)
+	}
+	return kept, nil
+}
+
+// healthy tells whether every target runs the newest revision well.
+func (s *scope) healthy(targets []backends.Target) bool {
+	for _, t := range targets {
+		i := slices.IndexFunc(s.observed.Clusters, func(o backends.ClusterObservation) bool { return o.Cluster == t.Cluster })
+		if i < 0 {
+			return false
+		}
+		o := s.observed.Clusters[i]
+		state := s.interpret(t, o)
+		if !o.Current || o.Revision != s.plan.Revision || state == nil || state.Health != v1alpha1.HealthHealthy {
+			return false
+		}
+	}
+	return true
+}
+
+func names(targets []backends.Target) []string {
+	all := make([]string, 0, len(targets))
+	for _, t := range targets {
+		all = append(all, t.Cluster)
+	}
+	return all
+}
+
+func noCluster(s *scope, why string) error {
 	held := ""
 	if s.observed.Found {
 		held = " What runs is left alone."
@@ -61,7 +145,7 @@ func noCluster(s *scope) error {
 		return stall(v1alpha1.ReasonNoClusterSelected,
 			"spec.placement: the backend %q knows no clusters.%s Join clusters to it", s.backend, held)
 	}
-	why := s.observed.Selection.Message
+	why = cmp.Or(why, s.observed.Selection.Message)
 	if why != "" {
 		why = " (" + why + ")"
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
 // serverMetadata are metadata fields that API servers set. A template copied from a live object has them; they are not
@@ -96,7 +97,7 @@ func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference, kinds *in
 			GVK: gvk, Resource: kind.Resource, Namespace: namespace, Name: ref.Name,
 			ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
 		},
-		Placement: fw.Spec.Placement,
+		Selectors: placement.Selectors(fw.Spec.Placement),
 		Options:   fw.Spec.BackendOptions,
 	}, kind
 }
