@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -138,14 +137,13 @@ func names(targets []backends.Target) []string {
 
 func noCluster(s *scope, why string) error {
 	held := ""
-	if s.observed.Found {
+	if len(s.observed.Clusters) > 0 {
 		held = " What runs is left alone."
 	}
 	if len(s.fleet.Clusters) == 0 {
 		return stall(v1alpha1.ReasonNoClusterSelected,
 			"spec.placement: the backend %q knows no clusters.%s Join clusters to it", s.backend, held)
 	}
-	why = cmp.Or(why, s.observed.Selection.Message)
 	if why != "" {
 		why = " (" + why + ")"
 	}

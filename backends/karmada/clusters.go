@@ -102,9 +102,11 @@ func serves(c *clusterv1alpha1.Cluster, gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// sameForUs tells whether a change of a cluster can change a selection or a report. Heartbeats cannot.
+// sameForUs tells whether a change of a cluster can change a selection or a report. Heartbeats cannot, nor what is free: it
+// counts when replicas are divided for another reason, and who waits for room looks again by itself.
 func sameForUs(a, b *clusterv1alpha1.Cluster) bool {
 	x, y := toCluster(a), toCluster(b)
+	x.Free, y.Free = nil, nil
 	since := x.ReadySince.Equal(y.ReadySince)
 	x.ReadySince, y.ReadySince = time.Time{}, time.Time{}
 	return since && reflect.DeepEqual(x, y) && reflect.DeepEqual(a.Status.APIEnablements, b.Status.APIEnablements) &&

@@ -119,7 +119,7 @@ func stripCluster(obj any) (any, error) {
 		c.SetManagedFields(nil)
 		c.Annotations = nil
 		c.Spec.ManagedClusterClientConfigs = nil
-		c.Status.Capacity, c.Status.Allocatable = nil, nil
+		c.Status.Capacity = nil
 	}
 	return obj, nil
 }
@@ -300,11 +300,14 @@ func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {
 	}
 }
 
-// sameCluster leaves out what changes with every heartbeat.
+// sameCluster leaves out what changes with every heartbeat, and what nodes can give: it counts when replicas are divided for
+// another reason.
 func sameCluster(a, b *clusterv1.ManagedCluster, opts Options) bool {
+	x, y := translateCluster(a, opts), translateCluster(b, opts)
+	x.Allocatable, y.Allocatable = nil, nil
 	return a.Spec.HubAcceptsClient == b.Spec.HubAcceptsClient &&
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() && maps.Equal(a.Labels, b.Labels) &&
-		equality.Semantic.DeepEqual(translateCluster(a, opts), translateCluster(b, opts))
+		equality.Semantic.DeepEqual(x, y)
 }
 
 // debounce calls f once for a burst of kicks.

@@ -135,6 +135,8 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, "being removed from the cluster")
 	case o.Applied == metav1.ConditionFalse:
 		out.Health, out.Message = v1alpha1.HealthDegraded, cmp.Or(o.Message, "the cluster refused the manifest")
+	case r.State == nil && o.Held:
+		out.Message = "held back, nothing is sent to the cluster"
 	case r.State == nil:
 		out.Message = cmp.Or(o.Message, "no report from the cluster yet")
 	case !o.Current || o.Applied != metav1.ConditionTrue || (revision != "" && o.Revision != revision):

@@ -28,7 +28,7 @@ func (p *Plan) byRoom(clusters []backends.Cluster, current map[string]int32,
 	running := int32(0)
 	for _, c := range clusters {
 		n, has := current[c.Name]
-		free, err := p.room(c)
+		free, err := p.room(c, n)
 		if err != nil {
 			return nil, err
 		}
@@ -50,9 +50,10 @@ func (p *Plan) byRoom(clusters []backends.Cluster, current map[string]int32,
 	return divide(*p.Replicas, rooms)
 }
 
-// room is how many more pods of the cluster's manifest the cluster can take.
-func (p *Plan) room(c backends.Cluster) (int64, error) {
-	if c.Free == nil {
+// room is how many more pods of the cluster's manifest the cluster can take. Where it is not known what is free, what this
+// workload runs is taken from what nodes can give in all.
+func (p *Plan) room(c backends.Cluster, current int32) (int64, error) {
+	if c.Free == nil && c.Allocatable == nil {
 		return 0, &backends.Error{
 			Code: backends.CodeNoCapacity, Field: preferenceField, Value: string(p.fw.Spec.Placement.Division.Preference),
 			Message: fmt.Sprintf("the backend does not know what is free on cluster %q", c.Name),
@@ -66,6 +67,9 @@ func (p *Plan) room(c backends.Cluster) (int64, error) {
 	requests, err := p.requests(manifest)
 	if err != nil {
 		return 0, err
+	}
+	if c.Free == nil {
+		return max(0, fit(c.Allocatable, requests)-int64(current)), nil
 	}
 	return fit(c.Free, requests), nil
 }

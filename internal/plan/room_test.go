@@ -102,6 +102,13 @@ func TestNoRoom(t *testing.T) {
 	if backends.CodeOf(err) != backends.CodeNoCapacity || !strings.Contains(err.Error(), "11 more replicas are wanted, and the 3 chosen clusters have room for 10") {
 		t.Error(err)
 	}
+	p, err := New(workload(asking, nil), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if room, err := p.room(backends.Cluster{Allocatable: resources("6", "40Gi", "")}, 3); err != nil || room != 7 {
+		t.Errorf("of 10 pods of which 3 run there is room for %d, %v", room, err)
+	}
 	delete(small, "m2")
 	_, err = targetsByRoom(t, asking, v1alpha1.DivisionPreferenceAggregated, 1, small, nil)
 	if backends.CodeOf(err) != backends.CodeNoCapacity || !strings.Contains(err.Error(), `does not know what is free on cluster "m2"`) {
