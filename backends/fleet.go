@@ -2,6 +2,7 @@ package backends
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,6 +35,16 @@ type Cluster struct {
 	ReadySince time.Time `json:"readySince,omitzero"`
 	// Message says why the cluster is not ready.
 	Message string `json:"message,omitempty"`
+}
+
+// Same tells whether nothing of the cluster has changed that can change a selection or a report. What pods can request there
+// is left out: it counts when replicas are divided for another reason, and who waits for room looks again by itself.
+func (c Cluster) Same(o Cluster) bool {
+	taints := slices.EqualFunc(c.Taints, o.Taints, func(a, b Taint) bool {
+		return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.Added.Equal(b.Added)
+	})
+	return taints && maps.Equal(c.Labels, o.Labels) && maps.Equal(c.Attributes, o.Attributes) && c.ReadySince.Equal(o.ReadySince) &&
+		c.Name == o.Name && c.Identity == o.Identity && c.Ready == o.Ready && c.Message == o.Message && c.Leaving == o.Leaving
 }
 
 // TaintEffect is what a taint does, in Kubernetes' words. Backends with words of their own are translated.

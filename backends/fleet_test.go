@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -88,5 +91,38 @@ func TestClassify(t *testing.T) {
 	}
 	if Classify("x", nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+func TestSame(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	base := func() Cluster {
+		return Cluster{
+			Name: "a", Labels: map[string]string{"env": "prod"}, Attributes: map[v1alpha1.Attribute]string{v1alpha1.AttributeZone: "z"},
+			Identity: "1", Taints: []Taint{{Key: "k", Effect: TaintNoExecute, Added: at}},
+			Free: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, Ready: metav1.ConditionTrue, ReadySince: at.In(time.Local),
+		}
+	}
+	more := base()
+	more.Free, more.Allocatable = nil, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	if !base().Same(base()) || !base().Same(more) {
+		t.Error("nothing has changed but what is free")
+	}
+	for what, change := range map[string]func(*Cluster){
+		"name":      func(c *Cluster) { c.Name = "b" },
+		"label":     func(c *Cluster) { c.Labels["env"] = "test" },
+		"attribute": func(c *Cluster) { c.Attributes = nil },
+		"identity":  func(c *Cluster) { c.Identity = "2" },
+		"taint":     func(c *Cluster) { c.Taints[0].Added = at.Add(time.Second) },
+		"ready":     func(c *Cluster) { c.Ready = metav1.ConditionUnknown },
+		"since":     func(c *Cluster) { c.ReadySince = at.Add(time.Second) },
+		"message":   func(c *Cluster) { c.Message = "lost" },
+		"leaving":   func(c *Cluster) { c.Leaving = true },
+	} {
+		changed := base()
+		change(&changed)
+		if base().Same(changed) {
+			t.Errorf("another %s goes unseen", what)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,15 +101,9 @@ func serves(c *clusterv1alpha1.Cluster, gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// sameForUs tells whether a change of a cluster can change a selection or a report. Heartbeats cannot, nor what is free: it
-// counts when replicas are divided for another reason, and who waits for room looks again by itself.
+// sameForUs tells whether a change of a cluster can change a selection or a report. Heartbeats cannot.
 func sameForUs(a, b *clusterv1alpha1.Cluster) bool {
-	x, y := toCluster(a), toCluster(b)
-	x.Free, y.Free = nil, nil
-	since := x.ReadySince.Equal(y.ReadySince)
-	x.ReadySince, y.ReadySince = time.Time{}, time.Time{}
-	return since && reflect.DeepEqual(x, y) && reflect.DeepEqual(a.Status.APIEnablements, b.Status.APIEnablements) &&
-		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
+	return toCluster(a).Same(toCluster(b)) && reflect.DeepEqual(a.Status.APIEnablements, b.Status.APIEnablements)
 }
 
 // choose evaluates the selectors over Karmada's clusters. Karmada's scheduler is told every cluster by name, and would

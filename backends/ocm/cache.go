@@ -3,12 +3,10 @@ package ocm
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -300,14 +298,9 @@ func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {
 	}
 }
 
-// sameCluster leaves out what changes with every heartbeat, and what nodes can give: it counts when replicas are divided for
-// another reason.
+// sameCluster leaves out what changes with every heartbeat.
 func sameCluster(a, b *clusterv1.ManagedCluster, opts Options) bool {
-	x, y := translateCluster(a, opts), translateCluster(b, opts)
-	x.Allocatable, y.Allocatable = nil, nil
-	return a.Spec.HubAcceptsClient == b.Spec.HubAcceptsClient &&
-		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() && maps.Equal(a.Labels, b.Labels) &&
-		equality.Semantic.DeepEqual(x, y)
+	return a.Spec.HubAcceptsClient == b.Spec.HubAcceptsClient && translateCluster(a, opts).Same(translateCluster(b, opts))
 }
 
 // debounce calls f once for a burst of kicks.
