@@ -257,7 +257,8 @@ func targetRules(desired backends.Desired) ([]any, error) {
 	var order []string
 	base := comparable(desired.Template, desired.Workload.ReplicasPath)
 	for _, t := range desired.Targets {
-		ops := robust(base, jsondiff.Diff(base, comparable(t.Manifest, desired.Workload.ReplicasPath)))
+		target := comparable(t.Manifest, desired.Workload.ReplicasPath)
+		ops := robust(base, target, desired.Workload.ReplicasPath, jsondiff.Diff(base, target))
 		if len(ops) == 0 {
 			continue
 		}
