@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/record"
+	events "k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-io/karmada/pkg/util/overridemanager"
@@ -138,17 +138,31 @@ func asKarmada(t *testing.T, r *rendered, cluster string, stored func(*unstructu
 	if r.needsOverride {
 		override = r.override
 	}
-	if err := overrideWith(override, cluster, manifest); err != nil {
+	if _, err := overrideWith(override, cluster, manifest); err != nil {
 		t.Fatalf("%s: %v", cluster, err)
 	}
 	return manifest
 }
 
-// overrideWith changes the manifest as Karmada's override manager does for one cluster; override may be nil.
-func overrideWith(override *unstructured.Unstructured, cluster string, manifest *unstructured.Unstructured) error {
-	manager := overridemanager.New(policyReader{override: override}, &record.FakeRecorder{})
-	_, _, err := manager.ApplyOverridePolicies(manifest, cluster)
-	return err
+// overrideWith changes the manifest as Karmada's override manager does for one cluster, and returns the record of it that
+// Karmada puts on the Work. override may be nil.
+func overrideWith(override *unstructured.Unstructured, cluster string, manifest *unstructured.Unstructured) (record string, err error) {
+	manager := overridemanager.New(policyReader{override: override}, &events.FakeRecorder{})
+	wide, namespaced, err := manager.ApplyOverridePolicies(manifest, cluster)
+	if err != nil {
+		return "", err
+	}
+	for _, applied := range []*overridemanager.AppliedOverrides{wide, namespaced} {
+		if applied == nil {
+			continue
+		}
+		raw, err := applied.MarshalJSON()
+		if err != nil {
+			return "", err
+		}
+		record += string(raw)
+	}
+	return record, nil
 }
 
 // policyReader answers what the override manager asks: for one cluster, and for all policies, of which there is one.

@@ -66,7 +66,8 @@ func setWhole(base map[string]any, replicasPath []string, path string) string {
 		if path[i] != '/' || isAbove(path[:i], replicasPath) {
 			continue
 		}
-		if value, inMap := lookup(base, path[:i]); inMap && isHollow(value) {
+		value, inMap := lookup(base, path[:i])
+		if _, isMap := value.(map[string]any); isMap && inMap && isZero(value) {
 			return path[:i]
 		}
 	}
@@ -89,20 +90,6 @@ func shortestAbove(path string, of map[string]bool) string {
 		}
 	}
 	return ""
-}
-
-// isHollow tells whether an object has no values at all.
-func isHollow(value any) bool {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return false
-	}
-	for _, child := range object {
-		if !isZero(child) && !isHollow(child) {
-			return false
-		}
-	}
-	return true
 }
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
@@ -128,6 +115,8 @@ func lookup(root any, pointer string) (value any, inMap bool) {
 	return value, inMap
 }
 
+// isZero tells whether a value may be lost: so may an object of such values, such as metadata with a creationTimestamp of
+// null, which Karmada's Lua drops.
 func isZero(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -141,7 +130,12 @@ func isZero(value any) bool {
 	case float64:
 		return v == 0
 	case map[string]any:
-		return len(v) == 0
+		for _, child := range v {
+			if !isZero(child) {
+				return false
+			}
+		}
+		return true
 	case []any:
 		return len(v) == 0
 	default:

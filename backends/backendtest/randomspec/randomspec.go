@@ -53,7 +53,9 @@ func (r random) next(k kind, seed uint64) Case {
 	}}
 	fw.Spec.Backend = "any"
 	fw.Spec.Template = runtime.RawExtension{Raw: encode(template)}
-	fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{}
+	if fw.Spec.Placement.Clusters = r.selector(); fw.Spec.Placement.Clusters == nil || r.percent(60) {
+		fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{}
+	}
 	fw.Spec.ConflictPolicy = pick(r, "", v1alpha1.ConflictPolicyFail, v1alpha1.ConflictPolicyAdopt)
 	if r.percent(10) {
 		suspend := true
