@@ -31,6 +31,7 @@ func Bounds() map[string]Case {
 	add("a name that ends in a dot where it is cut", 0, func(c *Case) { c.Workload.Name = strings.Repeat("a", 49) + "." + long })
 	add("64 overrides", 0, func(c *Case) { c.Workload.Spec.Overrides = overrides(64, 8) })
 	add("1,000 clusters by name", 0, func(c *Case) { thousand(c) })
+	add("16 attributes of 100 values", 0, attributes)
 	add("1,000 clusters of which no two are alike", 0, func(c *Case) {
 		thousand(c)
 		c.Workload.Spec.Overrides = bitwise(c.Fleet)
@@ -110,6 +111,18 @@ func thousand(c *Case) {
 		c.Fleet.Clusters = append(c.Fleet.Clusters, backends.Cluster{Name: name})
 		c.Workload.Spec.Placement.Clusters.Names = append(c.Workload.Spec.Placement.Clusters.Names, name)
 		c.Workload.Spec.Placement.Clusters.Exclude = append(c.Workload.Spec.Placement.Clusters.Exclude, "x"+name[1:])
+	}
+}
+
+// attributes chooses by as many attributes and values as the API takes. All clusters lack them.
+func attributes(c *Case) {
+	for i := range 16 {
+		required := v1alpha1.AttributeRequirement{Operator: v1alpha1.AttributeOperatorNotIn,
+			Key: []v1alpha1.Attribute{v1alpha1.AttributeProvider, v1alpha1.AttributeRegion, v1alpha1.AttributeZone}[i%3]}
+		for j := range 100 {
+			required.Values = append(required.Values, fmt.Sprintf("%03d%s", j, strings.Repeat(`"`, 250)))
+		}
+		c.Workload.Spec.Placement.Clusters.Attributes = append(c.Workload.Spec.Placement.Clusters.Attributes, required)
 	}
 }
 
