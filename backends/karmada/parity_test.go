@@ -78,6 +78,9 @@ func admitAll(t *testing.T, server apiServer, seed uint64, livePolicy, liveOverr
 	if override, err = server.apply(t.Context(), liveOverride, r.override); err != nil {
 		t.Fatalf("seed %d: %s is refused: %v", seed, r.override.GetKind(), err)
 	}
+	if !ssa.Contains(policy.Object, r.policy.Object) || !ssa.Contains(override.Object, r.override.Object) {
+		t.Errorf("seed %d: the driver would write the policies again", seed) // law 3
+	}
 	return policy, override
 }
 
