@@ -207,7 +207,7 @@ func (p *Plan) manifest(c backends.Cluster, replicas *int32) (*unstructured.Unst
 	}
 	if replicas != nil {
 		if err := interpreter.SetReplicas(p.Kind, manifest, *replicas); err != nil {
-			return nil, err
+			return nil, p.refuseShare(c, *replicas, err)
 		}
 	}
 	field, partition := p.overrides.Partition(c)
@@ -215,6 +215,19 @@ func (p *Plan) manifest(c backends.Cluster, replicas *int32) (*unstructured.Unst
 		return manifest, nil
 	}
 	return manifest, p.setPartition(manifest, field, partition)
+}
+
+// refuseShare words what stands against a cluster's replicas: the template as it is, or what overrides made of it.
+func (p *Plan) refuseShare(c backends.Cluster, replicas int32, cause error) error {
+	refusal := &backends.Error{
+		Code: backends.CodeInvalidOverride, Field: "spec.overrides",
+		Message: fmt.Sprintf("the manifest for cluster %s cannot have %d replicas", c.Name, replicas),
+		Remedy:  "correct the override that leads to this manifest", Err: cause,
+	}
+	if interpreter.SetReplicas(p.Kind, p.Template.DeepCopy(), replicas) != nil {
+		refusal.Code, refusal.Field, refusal.Remedy = backends.CodeInvalidTemplate, "spec.template", "correct it"
+	}
+	return refusal
 }
 
 // shares are the replicas of each cluster; nil for kinds without replicas.

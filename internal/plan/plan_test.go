@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -311,6 +312,33 @@ func TestPartitions(t *testing.T) {
 			if got, _, _ := unstructured.NestedFieldNoCopy(targets[i].Manifest.Object, path...); got != want {
 				t.Errorf("%s on %s: %v, want %v", template, targets[i].Cluster, got, want)
 			}
+		}
+	}
+}
+
+// TestSharesAreRefusedByField: a UnitedDeployment whose subsets do not take a cluster's replicas says whose fault it is.
+func TestSharesAreRefusedByField(t *testing.T) {
+	const united = `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"UnitedDeployment","spec":{"topology":{"subsets":[` +
+		`{"name":"a","replicas":%s}]},"template":{"deploymentTemplate":{"spec":{"template":{"spec":{"containers":[]}}}}}}}`
+	for field, c := range map[string]struct {
+		replicas string
+		change   func(*v1alpha1.FleetWorkload)
+	}{
+		"spec.template": {"4", divided(4)},
+		"spec.overrides": {`"50%"`, func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Replicas = ptr(int32(4))
+			fw.Spec.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{
+				{Op: v1alpha1.PatchOpRemove, Path: "/spec/topology/subsets/0/name"}}}}
+		}},
+	} {
+		p, err := New(workload(strings.Replace(united, "%s", c.replicas, 1), c.change), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Targets(fleet, []string{"m1", "m2"}, nil)
+		var refusal *backends.Error
+		if !errors.As(err, &refusal) || refusal.Field != field || refusal.Remedy == "" {
+			t.Errorf("%s: got %v", field, err)
 		}
 	}
 }
