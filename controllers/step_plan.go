@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
@@ -111,7 +113,8 @@ func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
 	return kept, nil
 }
 
-// healthy tells whether every target runs the newest revision well.
+// healthy tells whether every target has its manifest and runs well, by the last word of its cluster. Whether that word is
+// current is not asked: the removal that this decides about may hold dispatching back for a moment, and must not undo itself.
 func (s *scope) healthy(targets []backends.Target) bool {
 	for _, t := range targets {
 		i := slices.IndexFunc(s.observed.Clusters, func(o backends.ClusterObservation) bool { return o.Cluster == t.Cluster })
@@ -120,7 +123,7 @@ func (s *scope) healthy(targets []backends.Target) bool {
 		}
 		o := s.observed.Clusters[i]
 		state := s.interpret(t, o)
-		if !o.Current || o.Revision != s.plan.Revision || state == nil || state.Health != v1alpha1.HealthHealthy {
+		if o.Revision != s.plan.Revision || !equality.Semantic.DeepEqual(o.Desired, t.Replicas) || state == nil || state.Health != v1alpha1.HealthHealthy {
 			return false
 		}
 	}

@@ -62,7 +62,8 @@ var _ = Describe("A cluster that is lost for long", Label("placement", "karmada"
 		}
 		resume(ctx)
 		for i, fw := range replaced {
-			eventually(ctx, fw, 2*time.Minute, func(g Gomega) {
+			// Karmada tries again with delays that have grown while the cluster was lost.
+			eventually(ctx, fw, 4*time.Minute, func(g Gomega) {
 				g.Expect(isReady(fw)).To(BeTrue())
 				g.Expect(fw.Status.Clusters).To(HaveLen(2))
 			})
