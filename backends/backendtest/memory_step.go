@@ -69,17 +69,6 @@ func (b *MemoryBackend) choose(obj *unstructured.Unstructured, fleet backends.Fl
 	return settled(b.backend.updateStatus(obj, toMap(&placement.Status)))
 }
 
-func tolerated(taints []backends.Taint, tolerations []v1alpha1.ClusterToleration) bool {
-	for _, taint := range taints {
-		if !slices.ContainsFunc(tolerations, func(t v1alpha1.ClusterToleration) bool {
-			return (t.Key == "" || t.Key == taint.Key) && (t.Operator == "Exists" || t.Value == taint.Value)
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
 // advance reports a member object and carries the order for it out. Of a cluster that the backend has forgotten there
 // is nothing left to take off.
 func (b *MemoryBackend) advance(obj *unstructured.Unstructured, order *memoryOrder, known bool) bool {

@@ -3,10 +3,10 @@ package karmada
 import (
 	"errors"
 	"fmt"
-	"github.com/google/go-cmp/cmp"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 

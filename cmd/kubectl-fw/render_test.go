@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-
 )
 
 // run executes a command line without any cluster at hand.

@@ -248,6 +248,7 @@ func (p *Plan) shares(clusters []backends.Cluster, current map[string]int32) (ma
 		return p.byRoom(clusters, current, division.Aggregate)
 	case v1alpha1.DivisionPreferenceAvailableCapacity:
 		return p.byRoom(clusters, current, division.ByCapacity)
+	case v1alpha1.DivisionPreferenceWeighted:
 	}
 	shares, err := division.Weights(d.Weights, clusters)
 	if err != nil {
