@@ -138,3 +138,22 @@ func TestAnOverrideThatSelectsNothingIsReported(t *testing.T) {
 	w.settle()
 	w.expect(v1alpha1.ConditionScheduled, metav1.ConditionTrue, v1alpha1.ReasonScheduled, "3 clusters chosen; spec.overrides[1]: selects none of the chosen clusters")
 }
+
+func TestWhatIsNeverPurgedOutlivesAScale(t *testing.T) {
+	w := newWorld(t)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
+		failingOver(v1alpha1.PurgePolicyNever)(s)
+		s.Placement.NumberOfClusters = ptr(int32(2))
+	})
+	w.settle()
+	w.lose("m2", 1000)
+	w.settle()
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(11)) })
+	w.settle()
+	w.backend.SetCluster(cluster("m2", "b"))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if got := w.members(); got != "7 4 -1" {
+		t.Errorf("m2 is back, and members run %s", got)
+	}
+}

@@ -81,8 +81,8 @@ func (r *Reconciler) choose(s *scope) (placement.Choice, error) {
 	return placement.Choose(s.fw.Spec.Placement, situation)
 }
 
-// kept are the targets of clusters that are given up, and keep what they run for now: for good when they are never purged,
-// otherwise until the others are healthy.
+// kept are the targets of clusters that are left, and keep what they run for now: lost ones for good when they are never
+// purged, otherwise until the others are healthy, unless the spec asks for it.
 func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
 	failover := s.fw.Spec.Placement.Failover
 	if failover == nil || failover.Purge == v1alpha1.PurgePolicyImmediate {
@@ -92,15 +92,16 @@ func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	never := failover.Purge == v1alpha1.PurgePolicyNever
-	if asked := s.fw.Status.PlacementHash != hash; asked || !never && s.healthy(targets) {
-		return nil, nil
-	}
+	never, asked, healthy := failover.Purge == v1alpha1.PurgePolicyNever, s.fw.Status.PlacementHash != hash, s.healthy(targets)
 	wanted := names(targets)
 	var kept []backends.Target
 	for _, o := range s.observed.Clusters {
 		cluster, known := s.fleet.Get(o.Cluster)
-		if o.Removing || !known || slices.Contains(wanted, o.Cluster) || never && !slices.Contains(s.choice.GivenUp, o.Cluster) {
+		if o.Removing || !known || slices.Contains(wanted, o.Cluster) {
+			continue
+		}
+		lost := slices.Contains(s.choice.GivenUp, o.Cluster)
+		if stays := never && lost || !never && !healthy && (lost || !asked); !stays {
 			continue
 		}
 		target, err := s.plan.Kept(cluster, o.Desired)
