@@ -28,6 +28,10 @@ const (
 	CodeInvalidOverride Code = "InvalidOverride"
 	// CodeInvalidPlacement means that the placement contradicts itself or leaves nothing to place on.
 	CodeInvalidPlacement Code = "InvalidPlacement"
+	// CodePlacementNotMet means that the clusters there are cannot meet what the placement asks for.
+	CodePlacementNotMet Code = "PlacementNotMet"
+	// CodeNoCapacity means that the chosen clusters have no room for the replicas, or that it is not known.
+	CodeNoCapacity Code = "NoCapacity"
 	// CodeInvalidOptions means that backendOptions cannot be merged.
 	CodeInvalidOptions Code = "InvalidOptions"
 	// CodeUnsupported means that the backend cannot do what the spec asks.

@@ -2,9 +2,11 @@ package backends
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -19,8 +21,14 @@ type Cluster struct {
 	Attributes map[v1alpha1.Attribute]string `json:"attributes,omitempty"`
 	// Identity is the UID of the cluster's kube-system namespace, or empty.
 	Identity string `json:"identity,omitempty"`
-	// Taints by which the backend keeps workloads away.
+	// Taints by which people keep workloads away, without those that a backend gives to clusters it has lost: Ready says it.
 	Taints []Taint `json:"taints,omitempty"`
+	// Free is what pods can still request there, as far as the backend knows; nil when it does not.
+	Free corev1.ResourceList `json:"free,omitempty"`
+	// Allocatable is what all pods together can request there; nil when the backend does not know, and where Free is known.
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// Leaving is true while the cluster is being taken off the backend.
+	Leaving bool `json:"leaving,omitempty"`
 	// Ready is Unknown when the backend has lost contact.
 	Ready metav1.ConditionStatus `json:"ready,omitempty"`
 	// ReadySince is when Ready changed last.
@@ -29,11 +37,35 @@ type Cluster struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Same tells whether nothing of the cluster has changed that can change a selection or a report. What pods can request there
+// is left out: it counts when replicas are divided for another reason, and who waits for room looks again by itself.
+func (c Cluster) Same(o Cluster) bool {
+	taints := slices.EqualFunc(c.Taints, o.Taints, func(a, b Taint) bool {
+		return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.Added.Equal(b.Added)
+	})
+	return taints && maps.Equal(c.Labels, o.Labels) && maps.Equal(c.Attributes, o.Attributes) && c.ReadySince.Equal(o.ReadySince) &&
+		c.Name == o.Name && c.Identity == o.Identity && c.Ready == o.Ready && c.Message == o.Message && c.Leaving == o.Leaving
+}
+
+// TaintEffect is what a taint does, in Kubernetes' words. Backends with words of their own are translated.
+type TaintEffect string
+
+const (
+	// TaintNoSchedule keeps new workloads away.
+	TaintNoSchedule TaintEffect = "NoSchedule"
+	// TaintPreferNoSchedule has no effect here.
+	TaintPreferNoSchedule TaintEffect = "PreferNoSchedule"
+	// TaintNoExecute keeps new workloads away, and wants those that run to leave.
+	TaintNoExecute TaintEffect = "NoExecute"
+)
+
 // Taint keeps workloads without a matching toleration off a cluster.
 type Taint struct {
-	Key    string `json:"key"`
-	Value  string `json:"value,omitempty"`
-	Effect string `json:"effect,omitempty"`
+	Key    string      `json:"key"`
+	Value  string      `json:"value,omitempty"`
+	Effect TaintEffect `json:"effect,omitempty"`
+	// Added is when the taint was set, as far as the backend knows.
+	Added time.Time `json:"added,omitzero"`
 }
 
 // Fleet is the set of clusters a backend knows.
@@ -52,20 +84,36 @@ func (f Fleet) Get(name string) (Cluster, bool) {
 	return Cluster{}, false
 }
 
-// Select returns the names of the clusters that the selector chooses, sorted. A nil selector chooses all.
-func (f Fleet) Select(selector *v1alpha1.ClusterSelector) ([]string, error) {
-	m, err := NewMatcher(selector)
-	if err != nil {
-		return nil, err
-	}
+// Select returns the names of the clusters that any one of the selectors chooses, sorted.
+func (f Fleet) Select(selectors ...v1alpha1.ClusterSelector) ([]string, error) {
 	var names []string
-	for _, c := range f.Clusters {
-		if m.Matches(c) {
-			names = append(names, c.Name)
+	for i := range selectors {
+		m, err := NewMatcher(&selectors[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range f.Clusters {
+			if m.Matches(c) {
+				names = append(names, c.Name)
+			}
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
+}
+
+// Unknown returns, sorted, the names in the selectors that no cluster has.
+func (f Fleet) Unknown(selectors ...v1alpha1.ClusterSelector) []string {
+	var names []string
+	for _, s := range selectors {
+		for _, name := range s.Names {
+			if _, known := f.Get(name); !known {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Matcher decides whether a ClusterSelector chooses a cluster. Its meaning is the same wherever clusters are chosen:

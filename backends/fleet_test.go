@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,18 +31,17 @@ func TestSelect(t *testing.T) {
 	}
 	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	tests := map[string]struct {
-		selector *v1alpha1.ClusterSelector
+		selector v1alpha1.ClusterSelector
 		want     []string
 	}{
-		"no selector chooses all, sorted":      {nil, []string{"a", "b", "c"}},
-		"an empty selector chooses all":        {&v1alpha1.ClusterSelector{}, []string{"a", "b", "c"}},
-		"names":                                {&v1alpha1.ClusterSelector{Names: []string{"b", "gone"}}, []string{"b"}},
-		"exclude wins over names":              {&v1alpha1.ClusterSelector{Names: []string{"a", "b"}, Exclude: []string{"b"}}, []string{"a"}},
-		"labels":                               {&v1alpha1.ClusterSelector{Selector: prod}, []string{"a", "c"}},
-		"labels and names":                     {&v1alpha1.ClusterSelector{Selector: prod, Names: []string{"b", "c"}}, []string{"c"}},
-		"an attribute":                         {&v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorIn, "aws")}, []string{"a"}},
-		"not an attribute, or none of its own": {&v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorNotIn, "aws")}, []string{"b", "c"}},
-		"nothing left":                         {&v1alpha1.ClusterSelector{Names: []string{"a"}, Exclude: []string{"a"}}, nil},
+		"an empty selector chooses all, sorted": {v1alpha1.ClusterSelector{}, []string{"a", "b", "c"}},
+		"names":                                 {v1alpha1.ClusterSelector{Names: []string{"b", "gone"}}, []string{"b"}},
+		"exclude wins over names":               {v1alpha1.ClusterSelector{Names: []string{"a", "b"}, Exclude: []string{"b"}}, []string{"a"}},
+		"labels":                                {v1alpha1.ClusterSelector{Selector: prod}, []string{"a", "c"}},
+		"labels and names":                      {v1alpha1.ClusterSelector{Selector: prod, Names: []string{"b", "c"}}, []string{"c"}},
+		"an attribute":                          {v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorIn, "aws")}, []string{"a"}},
+		"not an attribute, or none of its own":  {v1alpha1.ClusterSelector{Attributes: requirement(v1alpha1.AttributeOperatorNotIn, "aws")}, []string{"b", "c"}},
+		"nothing left":                          {v1alpha1.ClusterSelector{Names: []string{"a"}, Exclude: []string{"a"}}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +54,11 @@ func TestSelect(t *testing.T) {
 			}
 		})
 	}
-	bad := &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
+	either, err := fleet.Select(v1alpha1.ClusterSelector{Names: []string{"c", "a"}}, v1alpha1.ClusterSelector{Names: []string{"a"}})
+	if diff := cmp.Diff([]string{"a", "c"}, either); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	bad := v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
 	if _, err := fleet.Select(bad); err == nil || !strings.Contains(err.Error(), "clusters.selector") {
 		t.Errorf("got %v", err)
 	}
@@ -85,5 +91,38 @@ func TestClassify(t *testing.T) {
 	}
 	if Classify("x", nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+func TestSame(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	base := func() Cluster {
+		return Cluster{
+			Name: "a", Labels: map[string]string{"env": "prod"}, Attributes: map[v1alpha1.Attribute]string{v1alpha1.AttributeZone: "z"},
+			Identity: "1", Taints: []Taint{{Key: "k", Effect: TaintNoExecute, Added: at}},
+			Free: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, Ready: metav1.ConditionTrue, ReadySince: at.In(time.Local),
+		}
+	}
+	more := base()
+	more.Free, more.Allocatable = nil, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	if !base().Same(base()) || !base().Same(more) {
+		t.Error("nothing has changed but what is free")
+	}
+	for what, change := range map[string]func(*Cluster){
+		"name":      func(c *Cluster) { c.Name = "b" },
+		"label":     func(c *Cluster) { c.Labels["env"] = "test" },
+		"attribute": func(c *Cluster) { c.Attributes = nil },
+		"identity":  func(c *Cluster) { c.Identity = "2" },
+		"taint":     func(c *Cluster) { c.Taints[0].Added = at.Add(time.Second) },
+		"ready":     func(c *Cluster) { c.Ready = metav1.ConditionUnknown },
+		"since":     func(c *Cluster) { c.ReadySince = at.Add(time.Second) },
+		"message":   func(c *Cluster) { c.Message = "lost" },
+		"leaving":   func(c *Cluster) { c.Leaving = true },
+	} {
+		changed := base()
+		change(&changed)
+		if base().Same(changed) {
+			t.Errorf("another %s goes unseen", what)
+		}
 	}
 }

@@ -43,8 +43,9 @@ type FeedbackField struct {
 type Query struct {
 	Key      Key
 	Workload Workload
-	// Placement chooses clusters. A driver whose backend has no engine for it evaluates it with Select.
-	Placement v1alpha1.Placement
+	// Selectors choose clusters: those that any one of them chooses. A driver whose backend has no engine for it evaluates
+	// them with Fleet.Select. Which of the chosen clusters run the workload is decided above the drivers.
+	Selectors []v1alpha1.ClusterSelector
 	// Options are spec.backendOptions; a driver reads its own part.
 	Options *v1alpha1.BackendOptions
 }
@@ -134,11 +135,13 @@ type Target struct {
 	Ownership Ownership
 }
 
-// Selection is the backend's choice of clusters for a placement.
+// Selection are the clusters of the backend that Query.Selectors choose.
 type Selection struct {
-	// Clusters are the chosen ones, sorted.
+	// Clusters are the chosen ones, sorted, whether or not they can be reached, or have taints.
 	Clusters []string
-	// Settled is true when the choice is for the placement asked about, and complete.
+	// Unfit are chosen clusters that cannot run the kind, by the reason for a person. They are in Clusters too.
+	Unfit map[string]string
+	// Settled is true when the choice is for the selectors asked about, and complete.
 	Settled bool
 	// Message says why it is not settled or is empty, for a person.
 	Message string
@@ -148,13 +151,33 @@ type Selection struct {
 type Observation struct {
 	// Found is true when the backend has any object of this workload.
 	Found bool
-	// Selection is the choice of clusters for Query.Placement.
+	// Selection is the choice of clusters for Query.Selectors.
 	Selection Selection
 	// Clusters are those that the backend has something of this workload for, sorted by name.
 	Clusters []ClusterObservation
 	// Notes say, for a person, what on the backend may make reports other than they should be, and what to do about it.
 	// They do not change while the world does not.
 	Notes []string
+}
+
+// Running tells of each cluster whether it has the workload and is to keep it.
+func (o Observation) Running() map[string]bool {
+	running := make(map[string]bool, len(o.Clusters))
+	for _, c := range o.Clusters {
+		running[c.Cluster] = !c.Removing
+	}
+	return running
+}
+
+// Replicas are what the clusters that have the workload were asked to run.
+func (o Observation) Replicas() map[string]int32 {
+	replicas := make(map[string]int32, len(o.Clusters))
+	for _, c := range o.Clusters {
+		if !c.Removing && c.Desired != nil {
+			replicas[c.Cluster] = *c.Desired
+		}
+	}
+	return replicas
 }
 
 // ClusterObservation is one cluster's report, not yet interpreted.

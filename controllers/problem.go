@@ -80,6 +80,10 @@ func reasonOf(code backends.Code) (reason string, isStalled bool) {
 		return v1alpha1.ReasonNotSupported, true
 	case backends.CodeInvalidPlacement:
 		return v1alpha1.ReasonInvalidPlacement, true
+	case backends.CodeNoCapacity:
+		return v1alpha1.ReasonInsufficientCapacity, true
+	case backends.CodePlacementNotMet:
+		return v1alpha1.ReasonPlacementNotMet, true
 	case backends.CodeClusterNotFound:
 		return v1alpha1.ReasonClusterNotFound, true
 	default:

@@ -392,8 +392,8 @@ func TestBadInputIsExplained(t *testing.T) {
 			s.Template.Raw = []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`)
 		}, v1alpha1.ReasonNotSupported, []string{`spec.template.kind "rbac.authorization.k8s.io/v1 RoleBinding"`, "may not carry this kind"}},
 		"a field of a later version": {func(s *v1alpha1.FleetWorkloadSpec) {
-			s.Placement.Failover = &v1alpha1.Failover{}
-		}, v1alpha1.ReasonNotSupported, []string{"spec.placement.failover", "not supported yet", "leave it out"}},
+			s.Migration = &v1alpha1.MigrationStrategy{}
+		}, v1alpha1.ReasonNotSupported, []string{"spec.migration", "not supported yet", "leave it out"}},
 		"a companion that grants rights": {func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"a"}}`)}}
 		}, v1alpha1.ReasonNotSupported, []string{`spec.companions[0].kind "rbac.authorization.k8s.io/v1 Role"`, "take it out"}},

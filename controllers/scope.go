@@ -10,6 +10,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -29,7 +30,12 @@ type scope struct {
 	observed *backends.Observation
 
 	plan    *plan.Plan
+	choice  *placement.Choice
 	targets []backends.Target
+	// keeps are the targets that are given up and keep what they run for now.
+	keeps []string
+	// unused are the overrides that select no chosen cluster.
+	unused  []string
 	waiting string
 
 	// joined are the reports, once targets are known.
@@ -55,6 +61,8 @@ type record struct {
 	backend       string
 	workload      *v1alpha1.WorkloadReference
 	placementHash string
+	// placementGroup is the group that runs the workload.
+	placementGroup string
 }
 
 func newScope(fw *v1alpha1.FleetWorkload, now time.Time) *scope {
@@ -65,6 +73,7 @@ func newScope(fw *v1alpha1.FleetWorkload, now time.Time) *scope {
 		now:     metav1.NewTime(now.Truncate(time.Second)),
 		record: record{
 			backend: fw.Status.Backend, workload: fw.Status.Workload, placementHash: fw.Status.PlacementHash,
+			placementGroup: fw.Status.PlacementGroup,
 		},
 	}
 }

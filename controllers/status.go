@@ -45,7 +45,8 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 	}
 	problem, next := problemOf(err, s.backend)
 	status := aggregate.Fleet(s.fw.Status, s.facts(problem))
-	status.Backend, status.Workload, status.PlacementHash = s.record.backend, s.record.workload, s.record.placementHash
+	status.Backend, status.Workload = s.record.backend, s.record.workload
+	status.PlacementHash, status.PlacementGroup = s.record.placementHash, s.record.placementGroup
 	if writeErr := r.writeStatus(ctx, s.fw, status); writeErr != nil {
 		if conflict(writeErr) {
 			return written(writeErr)
@@ -58,8 +59,16 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 	case retryLater:
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
 	default:
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: s.again()}, nil
 	}
+}
+
+// again is when time alone may change the choice of clusters; 0 when it does not.
+func (s *scope) again() time.Duration {
+	if s.choice == nil {
+		return 0
+	}
+	return s.choice.Again
 }
 
 // written is the end of a pass whose last act was a write. An outdated object is read again rather than complained about.
@@ -119,6 +128,12 @@ func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
 		facts.Revision = s.plan.Revision
 		facts.Selector = interpreter.Selector(s.kind, s.plan.Template)
 	}
+	if s.choice != nil {
+		facts.Choice = []string{s.choice.Message}
+		for _, field := range s.unused {
+			facts.Choice = append(facts.Choice, field+": selects none of the chosen clusters")
+		}
+	}
 	if s.observed != nil {
 		facts.Reports, facts.Notes = s.reports(), slices.Concat(s.observed.Notes, s.notes)
 	}
@@ -149,7 +164,7 @@ func (s *scope) reports() []aggregate.Report {
 	for _, t := range s.targets {
 		targets[t.Cluster] = t
 		r := at(t.Cluster)
-		r.Target, r.Desired = true, t.Replicas
+		r.Target, r.Desired = !slices.Contains(s.keeps, t.Cluster), t.Replicas
 	}
 	for _, o := range s.observed.Clusters {
 		r := at(o.Cluster)
@@ -157,6 +172,7 @@ func (s *scope) reports() []aggregate.Report {
 		if s.targets == nil {
 			r.Target, r.Desired = !o.Removing, o.Desired
 		}
+		r.GivenUp = s.choice != nil && slices.Contains(s.choice.GivenUp, o.Cluster) || s.failedOver(r)
 		r.State = s.interpret(targets[o.Cluster], o)
 	}
 	out := make([]aggregate.Report, 0, len(names))
@@ -167,6 +183,12 @@ func (s *scope) reports() []aggregate.Report {
 		s.joined = out
 	}
 	return out
+}
+
+// failedOver tells whether a cluster that cannot be reached is left, and others have taken its place.
+func (s *scope) failedOver(r *aggregate.Report) bool {
+	return s.targets != nil && !r.Target && s.fw.Spec.Placement.Failover != nil &&
+		(r.Cluster == nil || r.Cluster.Ready != metav1.ConditionTrue)
 }
 
 // interpret reads one cluster's report. A report that cannot be read is Unknown and says why.

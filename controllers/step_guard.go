@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -24,7 +25,7 @@ func (r *Reconciler) guard(_ context.Context, s *scope) error {
 	if asked || total == 0 || lost*100 <= total*int64(r.MaxRemovalPercent) {
 		return nil
 	}
-	token, err := plan.Hash(current, s.targetNames())
+	token, err := plan.Hash(current, names(s.targets))
 	if err != nil {
 		return err
 	}
@@ -50,22 +51,14 @@ func (s *scope) leaving() (names []string, lost, total int64) {
 		}
 		n := running(o.Status, o.Desired)
 		total += n
-		if kept[o.Cluster] {
+		// What is given up was asked for by spec.placement.failover, and others take its place.
+		if kept[o.Cluster] || slices.Contains(s.choice.GivenUp, o.Cluster) {
 			continue
 		}
 		names = append(names, o.Cluster)
 		lost += n
 	}
 	return names, lost, total
-}
-
-// targetNames make the token of a removal: they stay the same while it proceeds.
-func (s *scope) targetNames() []string {
-	names := make([]string, 0, len(s.targets))
-	for _, t := range s.targets {
-		names = append(names, t.Cluster)
-	}
-	return names
 }
 
 // running is how many replicas a cluster runs. Without a report, what was asked of it counts; kinds without replicas

@@ -2,8 +2,14 @@ package controllers
 
 import (
 	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -41,27 +47,107 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 		s.waiting = selection.Message
 		return nil
 	}
-	if len(selection.Clusters) == 0 {
-		return noCluster(s)
-	}
-	targets, err := s.plan.Targets(*s.fleet, selection.Clusters)
+	choice, err := r.choose(s)
 	if err != nil {
 		return err
 	}
-	s.targets = targets
+	s.choice = &choice
+	if len(choice.Clusters) == 0 {
+		return noCluster(s, choice.Message)
+	}
+	s.record.placementGroup = choice.Group
+	targets, err := s.plan.Targets(*s.fleet, choice.Clusters, s.observed.Replicas())
+	if err != nil {
+		return err
+	}
+	if s.unused, err = s.plan.Unused(*s.fleet, choice.Clusters); err != nil {
+		return err
+	}
+	kept, err := s.kept(targets)
+	if err != nil {
+		return err
+	}
+	s.targets = append(targets, kept...)
+	slices.SortFunc(s.targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return nil
 }
 
-func noCluster(s *scope) error {
+// choose decides which of the clusters that the backend found run the workload.
+func (r *Reconciler) choose(s *scope) (placement.Choice, error) {
+	situation := placement.Situation{
+		Fleet: *s.fleet, Chosen: s.observed.Selection, Running: s.observed.Running(), Group: s.fw.Status.PlacementGroup,
+		Divided: s.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: r.MaxRemovalPercent, Now: s.now.Time,
+	}
+	return placement.Choose(s.fw.Spec.Placement, situation)
+}
+
+// kept are the targets of clusters that are left, and keep what they run for now: lost ones for good when they are never
+// purged, otherwise until the others are healthy, unless the spec asks for it.
+func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
+	failover := s.fw.Spec.Placement.Failover
+	if failover == nil || failover.Purge == v1alpha1.PurgePolicyImmediate {
+		return nil, nil
+	}
+	hash, err := s.plan.PlacementHash()
+	if err != nil {
+		return nil, err
+	}
+	never, asked, healthy := failover.Purge == v1alpha1.PurgePolicyNever, s.fw.Status.PlacementHash != hash, s.healthy(targets)
+	wanted := names(targets)
+	var kept []backends.Target
+	for _, o := range s.observed.Clusters {
+		cluster, known := s.fleet.Get(o.Cluster)
+		if o.Removing || !known || slices.Contains(wanted, o.Cluster) {
+			continue
+		}
+		lost := slices.Contains(s.choice.GivenUp, o.Cluster)
+		if stays := never && lost || !never && !healthy && (lost || !asked); !stays {
+			continue
+		}
+		target, err := s.plan.Kept(cluster, o.Desired)
+		if err != nil {
+			return nil, err
+		}
+		s.keeps = append(s.keeps, o.Cluster)
+		kept = append(kept, target)
+	}
+	return kept, nil
+}
+
+// healthy tells whether every target has its manifest and runs well, by the last word of its cluster. Whether that word is
+// current is not asked: the removal that this decides about may hold dispatching back for a moment, and must not undo itself.
+func (s *scope) healthy(targets []backends.Target) bool {
+	for _, t := range targets {
+		i := slices.IndexFunc(s.observed.Clusters, func(o backends.ClusterObservation) bool { return o.Cluster == t.Cluster })
+		if i < 0 {
+			return false
+		}
+		o := s.observed.Clusters[i]
+		state := s.interpret(t, o)
+		if o.Revision != s.plan.Revision || !equality.Semantic.DeepEqual(o.Desired, t.Replicas) || state == nil || state.Health != v1alpha1.HealthHealthy {
+			return false
+		}
+	}
+	return true
+}
+
+func names(targets []backends.Target) []string {
+	all := make([]string, 0, len(targets))
+	for _, t := range targets {
+		all = append(all, t.Cluster)
+	}
+	return all
+}
+
+func noCluster(s *scope, why string) error {
 	held := ""
-	if s.observed.Found {
+	if len(s.observed.Clusters) > 0 {
 		held = " What runs is left alone."
 	}
 	if len(s.fleet.Clusters) == 0 {
 		return stall(v1alpha1.ReasonNoClusterSelected,
 			"spec.placement: the backend %q knows no clusters.%s Join clusters to it", s.backend, held)
 	}
-	why := s.observed.Selection.Message
 	if why != "" {
 		why = " (" + why + ")"
 	}

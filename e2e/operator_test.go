@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -212,13 +213,24 @@ func (o *operator) launch() {
 	o.run = r
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago.
+// lastPort is the last one that was given out. Ports below 32768 are not handed to clients' connections, and each is given
+// out once, so that an operator that starts a moment later finds it free.
+var lastPort atomic.Int32
+
+// freeAddress is a loopback address that nobody listens on and nobody else is told.
 func freeAddress() string {
 	GinkgoHelper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer l.Close()
-	return l.Addr().String()
+	const first, ports = 2000, 8000
+	for range ports {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+int(lastPort.Add(1))%ports))
+		if err != nil {
+			continue
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	Fail("there is no free port")
+	return ""
 }
 
 // stop ends the process as a kubelet would, and wants it to end well.

@@ -52,6 +52,11 @@ const (
 	ReasonInvalidOverride = "InvalidOverride"
 	// ReasonInvalidPlacement surfaces when the placement contradicts itself or leaves nothing to place on.
 	ReasonInvalidPlacement = "InvalidPlacement"
+	// ReasonPlacementNotMet surfaces when the clusters there are cannot meet what the placement asks for, such as a spread
+	// over more regions than there are; what runs is left alone.
+	ReasonPlacementNotMet = "PlacementNotMet"
+	// ReasonInsufficientCapacity surfaces when the chosen clusters have no room for the replicas, or their room is not known.
+	ReasonInsufficientCapacity = "InsufficientCapacity"
 	// ReasonInvalidOptions surfaces when backendOptions cannot be merged into the backend's objects.
 	ReasonInvalidOptions = "InvalidOptions"
 	// ReasonKindNotServed surfaces when the backend does not serve the template's kind.

@@ -77,12 +77,13 @@ type AttributeRequirement struct {
 
 // Placement says which clusters run the workload.
 // +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.groups)",message="set exactly one of clusters and groups"
+// +kubebuilder:validation:XValidation:rule="has(self.failover) || !has(self.tolerations) || self.tolerations.all(t, !has(t.tolerationSeconds))",message="tolerationSeconds needs failover, without which nothing leaves a cluster"
 type Placement struct {
 	// clusters chooses the clusters. Write {} to choose every cluster of the backend.
 	// +optional
 	Clusters *ClusterSelector `json:"clusters,omitempty"`
 
-	// groups are tried in order; the first one that can take the workload gets it.
+	// groups are tried in order; the first one that can take the workload gets it, and keeps it as long as it can.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -90,7 +91,8 @@ type Placement struct {
 	// +kubebuilder:validation:MaxItems=16
 	Groups []ClusterGroup `json:"groups,omitempty"`
 
-	// numberOfClusters caps how many of the matching clusters are taken. When absent, all of them.
+	// numberOfClusters caps how many of the matching clusters are taken: those that run the workload already first, then by
+	// name. When absent, all of them.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -132,6 +134,7 @@ type ClusterGroup struct {
 
 // ClusterToleration tolerates a taint of a cluster.
 // +kubebuilder:validation:XValidation:rule="!(has(self.operator) && self.operator == 'Exists' && has(self.value))",message="value must be empty when operator is Exists"
+// +kubebuilder:validation:XValidation:rule="has(self.key) || (has(self.operator) && self.operator == 'Exists')",message="a toleration without a key needs operator Exists"
 type ClusterToleration struct {
 	// key of the taint. When absent, every taint; operator must then be Exists.
 	// +optional
@@ -147,6 +150,14 @@ type ClusterToleration struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Value string `json:"value,omitempty"`
+
+	// tolerationSeconds is for how long a taint that wants running workloads to leave is tolerated (Karmada: NoExecute,
+	// Open Cluster Management: NoSelect). After that the cluster counts as lost, see failover, without which this has no
+	// effect. When absent: for ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
 }
 
 // SpreadTopology is what a spread constraint counts.
@@ -261,11 +272,13 @@ const (
 	PurgePolicyGraceful PurgePolicy = "Graceful"
 	// PurgePolicyImmediate removes it at once.
 	PurgePolicyImmediate PurgePolicy = "Immediate"
-	// PurgePolicyNever leaves it.
+	// PurgePolicyNever leaves it as it is. When the cluster is back, it takes its place again.
 	PurgePolicyNever PurgePolicy = "Never"
 )
 
-// Failover says when a lost cluster is replaced.
+// Failover says when a lost cluster is replaced. A cluster is lost while the backend cannot reach it, and when it has a
+// taint that wants running workloads to leave and that is not tolerated. It is given up only for clusters that take its
+// place, or its share of divided replicas.
 type Failover struct {
 	// tolerationSeconds is how long a cluster may be lost before it is replaced. When absent: 300.
 	// +optional

@@ -48,6 +48,11 @@ type FleetWorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	PlacementHash string `json:"placementHash,omitempty"`
 
+	// placementGroup is the group of spec.placement.groups that runs the workload.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	PlacementGroup string `json:"placementGroup,omitempty"`
+
 	// revision is the hash of what decides the target manifests, replicas left out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -219,6 +224,12 @@ type ClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:Enum=True;False
 	Stale metav1.ConditionStatus `json:"stale,omitempty"`
+
+	// givenUp is True when the cluster is lost and others have taken its place (spec.placement.failover). Its numbers, and
+	// what becomes of it, do not count any more. Absent otherwise.
+	// +optional
+	// +kubebuilder:validation:Enum=True
+	GivenUp metav1.ConditionStatus `json:"givenUp,omitempty"`
 
 	// message says why, for a person.
 	// +optional

@@ -29,6 +29,8 @@ const (
 	ruleTagOrDigest = "tag and digest exclude each other"
 	rulePlacement   = "set exactly one of clusters and groups"
 	ruleToleration  = "value must be empty when operator is Exists"
+	ruleAnyTaint    = "a toleration without a key needs operator Exists"
+	rulePatience    = "tolerationSeconds needs failover, without which nothing leaves a cluster"
 	ruleSpreadLabel = "label is required when by is Label, and not allowed otherwise"
 	ruleSpreadRange = "minGroups must not be above maxGroups"
 	ruleWeightsType = "weights need type Divided"
@@ -82,6 +84,13 @@ func toleration(t v1alpha1.ClusterToleration) func(*v1alpha1.FleetWorkload) {
 	})
 }
 
+func patience(f *v1alpha1.Failover) func(*v1alpha1.FleetWorkload) {
+	return placement(v1alpha1.Placement{
+		Clusters: &v1alpha1.ClusterSelector{}, Failover: f,
+		Tolerations: []v1alpha1.ClusterToleration{{Key: "k", Operator: "Exists", TolerationSeconds: ptr(int32(60))}},
+	})
+}
+
 func spread(s v1alpha1.SpreadConstraint) func(*v1alpha1.FleetWorkload) {
 	return placement(v1alpha1.Placement{
 		Clusters: &v1alpha1.ClusterSelector{}, Spread: []v1alpha1.SpreadConstraint{s},
@@ -127,6 +136,11 @@ func celCases() []validationCase {
 		{"toleration by value", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Operator: "Equal", Value: "v"}), ""},
 		{"toleration of a key", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Operator: "Exists"}), ""},
 		{"toleration without operator", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Value: "v"}), ""},
+		{"toleration of every taint", ruleAnyTaint, toleration(v1alpha1.ClusterToleration{Operator: "Exists"}), ""},
+		{"toleration without key and operator", ruleAnyTaint, toleration(v1alpha1.ClusterToleration{Value: "v"}), ruleAnyTaint},
+		{"toleration without key", ruleAnyTaint, toleration(v1alpha1.ClusterToleration{Operator: "Equal"}), ruleAnyTaint},
+		{"toleration for a while, with failover", rulePatience, patience(&v1alpha1.Failover{}), ""},
+		{"toleration for a while", rulePatience, patience(nil), rulePatience},
 		{"toleration of a key with a value", ruleToleration, toleration(v1alpha1.ClusterToleration{Key: "k", Operator: "Exists", Value: "v"}), ruleToleration},
 
 		{"spread by label", ruleSpreadLabel, spread(v1alpha1.SpreadConstraint{By: v1alpha1.SpreadByLabel, Label: "tier"}), ""},

@@ -113,26 +113,27 @@ func selectionEqualsSelect(s *session) {
 	s.noError("Clusters", err)
 	label, attribute := s.distinguishing()
 	names := []string{s.cluster(0), s.cluster(1), s.cluster(2)}
-	selectors := []v1alpha1.ClusterSelector{
-		{Names: names[1:]},
-		{Names: names, Exclude: names[:1]},
-		{Names: names, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label.key: label.value}}},
-		{Names: names, Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+	selectors := [][]v1alpha1.ClusterSelector{
+		{{Names: names[1:]}},
+		{{Names: names, Exclude: names[:1]}},
+		{{Names: names, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label.key: label.value}}}},
+		{{Names: names, Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: label.key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{label.value}},
-		}}},
-		{Names: names, Attributes: []v1alpha1.AttributeRequirement{
+		}}}},
+		{{Names: names, Attributes: []v1alpha1.AttributeRequirement{
 			{Key: v1alpha1.Attribute(attribute.key), Operator: v1alpha1.AttributeOperatorIn, Values: []string{attribute.value}},
-		}},
-		{Names: names, Attributes: []v1alpha1.AttributeRequirement{
+		}}},
+		{{Names: names, Attributes: []v1alpha1.AttributeRequirement{
 			{Key: v1alpha1.Attribute(attribute.key), Operator: v1alpha1.AttributeOperatorNotIn, Values: []string{attribute.value}},
-		}},
-		{},
+		}}},
+		{{Names: names[:1]}, {Names: names[2:]}, {Names: names[:2], Exclude: names[1:2]}},
+		{{}},
 	}
 	p := s.newPlan("web")
 	for i := range selectors {
-		want, err := fleet.Select(&selectors[i])
+		want, err := fleet.Select(selectors[i]...)
 		s.noError("Select", err)
-		p.placement.Clusters = &selectors[i]
+		p.selectors = selectors[i]
 		s.until(fmt.Sprintf("%+v to choose %v", selectors[i], want), func() string {
 			observation, err := s.observe(p.query())
 			if err == nil {

@@ -17,7 +17,7 @@ func emptinessCases() []Case {
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
-				s.nothingIsRemoved(p, p.placement)
+				s.nothingIsRemoved(p, p.selectors)
 			},
 		},
 		{
@@ -26,7 +26,7 @@ func emptinessCases() []Case {
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
-				s.nothingIsRemoved(p, v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{
+				s.nothingIsRemoved(p, []v1alpha1.ClusterSelector{{
 					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/nobody": "has-this"}},
 				}})
 			},
@@ -38,19 +38,19 @@ func emptinessCases() []Case {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
 				next := p.on(s.cluster(1), s.cluster(2))
-				s.nothingIsRemoved(p, next.placement)
+				s.nothingIsRemoved(p, next.selectors)
 				s.converge(next)
 			},
 		},
 	}
 }
 
-// nothingIsRemoved passes for a while with that placement and no targets.
-func (s *session) nothingIsRemoved(p plan, placement v1alpha1.Placement) {
+// nothingIsRemoved passes for a while with those selectors and no targets.
+func (s *session) nothingIsRemoved(p plan, selectors []v1alpha1.ClusterSelector) {
 	s.t.Helper()
 	before := s.mustMembers(p)
 	empty := p
-	empty.placement = placement
+	empty.selectors = selectors
 	s.quiet(func() {
 		if _, err := s.observe(empty.query()); err != nil && !tolerable(err) {
 			s.t.Fatalf("Observe: %v", err)

@@ -41,7 +41,7 @@ func refusalCases() []Case {
 				s.converge(p)
 				was := s.mustMember(s.cluster(0), p)
 				typo := p
-				typo.placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{s.cluster(0), "no-such-cluster"}}
+				typo.selectors = []v1alpha1.ClusterSelector{{Names: []string{s.cluster(0), "no-such-cluster"}}}
 				s.until("the refusal", func() string {
 					_, err := s.observe(typo.query())
 					if err == nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,7 +81,7 @@ func (d *MemoryDriver) Observe(ctx context.Context, query backends.Query) (backe
 	observation := backends.Observation{Selection: backends.Selection{Message: "the placement is not there yet"}}
 	if obj := d.backend.backend.get(placementRef(query.Key)); ours(obj, query.Key) {
 		observation.Found = true
-		observation.Selection = selection(read[memoryPlacement](obj), query.Placement)
+		observation.Selection = selection(read[memoryPlacement](obj), query.Selectors)
 	}
 	for _, obj := range d.orders(query.Key) {
 		observation.Found = true
@@ -93,9 +94,9 @@ func (d *MemoryDriver) Observe(ctx context.Context, query backends.Query) (backe
 	return observation, nil
 }
 
-func selection(p *memoryPlacement, asked v1alpha1.Placement) backends.Selection {
+func selection(p *memoryPlacement, asked []v1alpha1.ClusterSelector) backends.Selection {
 	switch {
-	case !reflect.DeepEqual(toMap(&p.Spec.Placement), toMap(&asked)):
+	case !equality.Semantic.DeepEqual(p.Spec.Selectors, asked):
 		return backends.Selection{Message: "the placement is still the one before"}
 	case p.Status.ObservedGeneration != p.Generation:
 		return backends.Selection{Message: "clusters are being chosen"}
@@ -163,7 +164,9 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 	if err := d.check(desired); err != nil {
 		return backends.Progress{}, err
 	}
-	placement := map[string]any{"placement": toMap(&desired.Placement)}
+	var spec memoryPlacement
+	spec.Spec.Selectors = desired.Selectors
+	placement := toMap(&spec.Spec)
 	if err := d.write(placementRef(desired.Key), desired.Key, placement); err != nil {
 		return backends.Progress{}, err
 	}
@@ -219,14 +222,10 @@ func (d *MemoryDriver) check(desired backends.Desired) error {
 		return unsupported("spec.template", "cluster-scoped workloads are not carried")
 	}
 	fleet := backends.Fleet{Clusters: d.backend.fleet()}
-	if selector := desired.Placement.Clusters; selector != nil {
-		for _, name := range selector.Names {
-			if _, ok := fleet.Get(name); !ok {
-				return &backends.Error{
-					Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters.names", Value: name,
-					Message: "the backend knows no such cluster", Remedy: "correct the name or register the cluster",
-				}
-			}
+	if unknown := fleet.Unknown(desired.Selectors...); len(unknown) > 0 {
+		return &backends.Error{
+			Code: backends.CodeClusterNotFound, Field: "spec.placement", Value: unknown[0],
+			Message: "the backend knows no such cluster", Remedy: "correct the name or register the cluster",
 		}
 	}
 	for _, target := range desired.Targets {

@@ -28,7 +28,7 @@ type memoryPlacement struct {
 	metav1.ObjectMeta `json:"metadata"`
 
 	Spec struct {
-		Placement v1alpha1.Placement `json:"placement"`
+		Selectors []v1alpha1.ClusterSelector `json:"selectors"`
 	} `json:"spec"`
 	Status struct {
 		ObservedGeneration int64    `json:"observedGeneration,omitempty"`

@@ -61,63 +61,12 @@ func settled(err error) bool {
 // choose decides a placement as a backend's scheduler would.
 func (b *MemoryBackend) choose(obj *unstructured.Unstructured, fleet backends.Fleet) bool {
 	placement := read[memoryPlacement](obj)
-	clusters := choose(placement.Spec.Placement, fleet, placement.Status.Clusters)
+	clusters, _ := fleet.Select(placement.Spec.Selectors...) // of selectors that are not valid, none is chosen
 	if placement.Status.ObservedGeneration == placement.Generation && slices.Equal(placement.Status.Clusters, clusters) {
 		return false
 	}
 	placement.Status.ObservedGeneration, placement.Status.Clusters = placement.Generation, clusters
 	return settled(b.backend.updateStatus(obj, toMap(&placement.Status)))
-}
-
-// choose takes the first group that has a cluster, leaves out tainted clusters that are not chosen yet, and prefers
-// clusters that are.
-func choose(placement v1alpha1.Placement, fleet backends.Fleet, now []string) []string {
-	selectors := []*v1alpha1.ClusterSelector{placement.Clusters}
-	for i, group := range placement.Groups {
-		if i == 0 {
-			selectors = nil
-		}
-		selectors = append(selectors, group.Clusters)
-	}
-	for _, selector := range selectors {
-		names, err := fleet.Select(selector)
-		if err != nil {
-			continue
-		}
-		names = slices.DeleteFunc(names, func(name string) bool {
-			c, _ := fleet.Get(name)
-			return !slices.Contains(now, name) && !tolerated(c.Taints, placement.Tolerations)
-		})
-		if n := placement.NumberOfClusters; n != nil && len(names) > int(*n) {
-			slices.SortStableFunc(names, func(x, y string) int {
-				return rank(slices.Contains(now, x)) - rank(slices.Contains(now, y))
-			})
-			names = names[:*n]
-			slices.Sort(names)
-		}
-		if len(names) > 0 {
-			return names
-		}
-	}
-	return nil
-}
-
-func rank(chosen bool) int {
-	if chosen {
-		return 0
-	}
-	return 1
-}
-
-func tolerated(taints []backends.Taint, tolerations []v1alpha1.ClusterToleration) bool {
-	for _, taint := range taints {
-		if !slices.ContainsFunc(tolerations, func(t v1alpha1.ClusterToleration) bool {
-			return (t.Key == "" || t.Key == taint.Key) && (t.Operator == "Exists" || t.Value == taint.Value)
-		}) {
-			return false
-		}
-	}
-	return true
 }
 
 // advance reports a member object and carries the order for it out. Of a cluster that the backend has forgotten there

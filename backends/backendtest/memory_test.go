@@ -90,7 +90,7 @@ func query(name string) backends.Query {
 	q.Workload.GVK.Group, q.Workload.GVK.Version, q.Workload.GVK.Kind = "apps", "v1", "Deployment"
 	q.Workload.ReplicasPath = []string{"spec", "replicas"}
 	q.Workload.Feedback = []backends.FeedbackField{{Name: "readyReplicas", Path: ".status.readyReplicas"}}
-	q.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"m1"}}
+	q.Selectors = []v1alpha1.ClusterSelector{{Names: []string{"m1"}}}
 	return q
 }
 

@@ -59,7 +59,7 @@ var bothKinds = []kind{deployment, cloneSet}
 type plan struct {
 	key       backends.Key
 	kind      kind
-	placement v1alpha1.Placement
+	selectors []v1alpha1.ClusterSelector
 	division  v1alpha1.DivisionType
 	replicas  int32
 	image     string
@@ -110,7 +110,7 @@ func (s *session) newPlan(name string, clusters ...string) plan {
 
 // on places the plan on the clusters; those it was on keep their targets.
 func (p plan) on(clusters ...string) plan {
-	p.placement = v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: clusters}}
+	p.selectors = []v1alpha1.ClusterSelector{{Names: clusters}}
 	var targets []planned
 	for _, cluster := range slices.Sorted(slices.Values(clusters)) {
 		target := planned{cluster: cluster, replicas: p.replicas, greeting: defaultGreeting}
@@ -130,17 +130,9 @@ func (p plan) divided(replicas ...int32) plan {
 	p.division = v1alpha1.DivisionTypeDivided
 	p.targets = slices.Clone(p.targets)
 	p.replicas = 0
-	weights := make([]v1alpha1.ClusterWeight, 0, len(p.targets))
 	for i := range p.targets {
 		p.targets[i].replicas = replicas[i]
 		p.replicas += replicas[i]
-		weights = append(weights, v1alpha1.ClusterWeight{
-			Clusters: &v1alpha1.ClusterSelector{Names: []string{p.targets[i].cluster}},
-			Weight:   pointer(max(replicas[i], 1)),
-		})
-	}
-	p.placement.Division = &v1alpha1.Division{
-		Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceWeighted, Weights: weights,
 	}
 	return p
 }
@@ -217,7 +209,7 @@ func (p plan) ref() Ref {
 }
 
 func (p plan) query() backends.Query {
-	return backends.Query{Key: p.key, Workload: p.workload(), Placement: p.placement, Options: p.options}
+	return backends.Query{Key: p.key, Workload: p.workload(), Selectors: p.selectors, Options: p.options}
 }
 
 // desired renders the plan; without targets while the selection is not known.

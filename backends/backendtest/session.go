@@ -547,7 +547,10 @@ func (s *session) cleanUp(query backends.Query) {
 }
 
 func copyQuery(q backends.Query) backends.Query {
-	q.Placement = *q.Placement.DeepCopy()
+	q.Selectors = slices.Clone(q.Selectors)
+	for i := range q.Selectors {
+		q.Selectors[i] = *q.Selectors[i].DeepCopy()
+	}
 	q.Options = q.Options.DeepCopy()
 	q.Workload.ReplicasPath = slices.Clone(q.Workload.ReplicasPath)
 	q.Workload.Feedback = slices.Clone(q.Workload.Feedback)

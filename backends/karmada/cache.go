@@ -125,7 +125,10 @@ func stripCluster(obj any) (any, error) {
 	if c, ok := obj.(*clusterv1alpha1.Cluster); ok {
 		c.ManagedFields = nil
 		c.Spec.ResourceModels = nil
-		c.Status.NodeSummary, c.Status.ResourceSummary = nil, nil
+		c.Status.NodeSummary = nil
+		if r := c.Status.ResourceSummary; r != nil {
+			r.AllocatableModelings = nil
+		}
 	}
 	return obj, nil
 }

@@ -141,8 +141,8 @@ func (d *Driver) patchCarrier(ctx context.Context, live, after *workv1alpha1.Wor
 	return companions.Explain("patch work "+client.ObjectKeyFromObject(live).String(), c.Object, c.Shared, err)
 }
 
-// holding returns desired with the blocked clusters held: the others go on without them.
-func holding(desired backends.Desired, blocked map[string]string) backends.Desired {
+// waitingFor returns desired with the blocked clusters held: the others go on without them.
+func waitingFor(desired backends.Desired, blocked map[string]string) backends.Desired {
 	if len(blocked) == 0 {
 		return desired
 	}

@@ -189,7 +189,7 @@ func (d *Driver) advance(ctx context.Context, desired backends.Desired, live wor
 	if len(first.pending) > 0 {
 		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
 	}
-	held := holding(desired, first.blocked)
+	held := waitingFor(desired, first.blocked)
 	want, err := render(held)
 	if err != nil {
 		return backends.Progress{}, err

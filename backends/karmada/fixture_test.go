@@ -59,7 +59,7 @@ func testQuery() backends.Query {
 			Resource: "clonesets", Namespace: testNamespace, Name: testName, ReplicasPath: []string{"spec", "replicas"},
 			Feedback: []backends.FeedbackField{{Name: "observedGeneration", Path: ".status.observedGeneration"}},
 		},
-		Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
+		Selectors: []v1alpha1.ClusterSelector{{}},
 	}
 }
 

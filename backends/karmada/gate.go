@@ -357,7 +357,8 @@ func plain(v any) any {
 	return out
 }
 
-// withoutLost returns want without zero values that have lacks: the API server drops them from built-in kinds.
+// withoutLost returns want without zero values that have lacks: the API server drops them from built-in kinds, and
+// Karmada's Lua those of null.
 func withoutLost(want, have map[string]any) map[string]any {
 	out := make(map[string]any, len(want))
 	for key, value := range want {

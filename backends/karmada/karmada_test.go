@@ -1,20 +1,19 @@
 package karmada
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	events "k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
-	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-io/karmada/pkg/util/overridemanager"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -90,16 +89,34 @@ func TestOverridesHoldForDefaultedTemplates(t *testing.T) {
 	}
 }
 
+// TestAnotherTypeLosesTheOldOnesDefaults: an API server refuses a Deployment of type Recreate with what it has filled in
+// for RollingUpdate.
+func TestAnotherTypeLosesTheOldOnesDefaults(t *testing.T) {
+	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2})
+	set(d.Template, "RollingUpdate", "spec", "strategy", "type")
+	set(d.Targets[0].Manifest, "Recreate", "spec", "strategy", "type")
+	got := asKarmada(t, mustRender(t, d), "m1", func(o *unstructured.Unstructured) {
+		set(o, map[string]any{"maxSurge": "25%"}, "spec", "strategy", "rollingUpdate")
+	})
+	if diff := cmp.Diff(d.Targets[0].Manifest.Object, got.Object); diff != "" {
+		t.Errorf("(-target +rendered by Karmada):\n%s", diff)
+	}
+}
+
 func set(o *unstructured.Unstructured, value any, path ...string) {
 	_ = unstructured.SetNestedField(o.Object, value, path...)
 }
 
+// throughType makes of a built-in kind's object what an API server keeps of it.
 func throughType(o *unstructured.Unstructured) {
-	var typed appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &typed); err != nil {
+	typed, err := scheme.Scheme.New(o.GroupVersionKind())
+	if err != nil {
 		panic(err)
 	}
-	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+		panic(err)
+	}
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		panic(err)
 	}
@@ -109,25 +126,6 @@ func throughType(o *unstructured.Unstructured) {
 // asKarmada renders one cluster's manifest with Karmada's code.
 func asKarmada(t *testing.T, r *rendered, cluster string, stored func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.Install, clusterv1alpha1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme)
-	builder.WithObjects(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
-	if r.needsOverride {
-		raw, err := r.override.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var override policyv1alpha1.OverridePolicy
-		if err := json.Unmarshal(raw, &override); err != nil {
-			t.Fatal(err)
-		}
-		builder.WithObjects(&override)
-	}
 	manifest := r.template.DeepCopy()
 	stored(manifest)
 	placement, err := policyPlacement(r.policy)
@@ -136,11 +134,59 @@ func asKarmada(t *testing.T, r *rendered, cluster string, stored func(*unstructu
 	}
 	replicas := simulateScheduler(&placement, int32(*r.total))[cluster]
 	set(manifest, int64(replicas), "spec", "replicas")
-	manager := overridemanager.New(builder.Build(), record.NewFakeRecorder(100))
-	if _, _, err := manager.ApplyOverridePolicies(manifest, cluster); err != nil {
+	var override *unstructured.Unstructured
+	if r.needsOverride {
+		override = r.override
+	}
+	if _, err := overrideWith(override, cluster, manifest); err != nil {
 		t.Fatalf("%s: %v", cluster, err)
 	}
 	return manifest
+}
+
+// overrideWith changes the manifest as Karmada's override manager does for one cluster, and returns the record of it that
+// Karmada puts on the Work. override may be nil.
+func overrideWith(override *unstructured.Unstructured, cluster string, manifest *unstructured.Unstructured) (record string, err error) {
+	manager := overridemanager.New(policyReader{override: override}, &events.FakeRecorder{})
+	wide, namespaced, err := manager.ApplyOverridePolicies(manifest, cluster)
+	if err != nil {
+		return "", err
+	}
+	for _, applied := range []*overridemanager.AppliedOverrides{wide, namespaced} {
+		if applied == nil {
+			continue
+		}
+		raw, err := applied.MarshalJSON()
+		if err != nil {
+			return "", err
+		}
+		record += string(raw)
+	}
+	return record, nil
+}
+
+// policyReader answers what the override manager asks: for one cluster, and for all policies, of which there is one.
+type policyReader struct {
+	client.Client
+	override *unstructured.Unstructured
+}
+
+func (c policyReader) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	obj.SetName(key.Name)
+	return nil
+}
+
+func (c policyReader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	if c.override == nil || options.Namespace != c.override.GetNamespace() {
+		return nil
+	}
+	raw, err := json.Marshal(map[string]any{"items": []any{c.override.Object}})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, list)
 }
 
 // TestKarmadaDividesAsAsked gives our weights to Karmada's own division.

@@ -36,7 +36,6 @@ type trial struct {
 	members   map[string]client.WithWatch
 	namespace string
 	uid       types.UID
-	place     v1alpha1.Placement
 	changed   chan struct{}
 }
 
@@ -44,7 +43,7 @@ func newLive(t *testing.T) *trial {
 	t.Helper()
 	fleet := openLab(t)
 	l := &trial{t: t, backend: labClient(t, fleet, lab.Karmada), members: map[string]client.WithWatch{},
-		uid: uuid.NewUUID(), changed: make(chan struct{}, 1), place: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}}}
+		uid: uuid.NewUUID(), changed: make(chan struct{}, 1)}
 	for _, m := range fleet.Members()[:2] {
 		l.members[m.KarmadaName] = labClient(t, fleet, m.Name)
 	}
@@ -74,7 +73,7 @@ func (l *trial) desired(revision, image string, division v1alpha1.DivisionType, 
 	d := desiredFor(revision, image, division, shares...)
 	d.Key = backends.Key{NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: testName}, UID: l.uid}
 	d.Workload.Namespace = l.namespace
-	d.Placement = l.place
+	d.Selectors = []v1alpha1.ClusterSelector{{}}
 	for _, o := range append([]*unstructured.Unstructured{d.Template}, manifests(d)...) {
 		o.SetNamespace(l.namespace)
 		unstructured.RemoveNestedField(o.Object, "spec", "paused") // CloneSets have it elsewhere
@@ -270,7 +269,6 @@ func TestLostCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	join(t, l.backend, lost, cfg)
-	l.place.Tolerations = []v1alpha1.ClusterToleration{{Key: "kdrv", Operator: "Exists"}}
 	deploy := func(revision, image string, shares ...share) backends.Desired {
 		d := l.desired(revision, image, v1alpha1.DivisionTypeDivided, shares...)
 		d.Workload.GVK = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}

@@ -104,7 +104,7 @@ func supported(desired backends.Desired) error {
 			}
 		}
 	}
-	return nil
+	return checkNames(desired.Workload)
 }
 
 func layOut(desired backends.Desired) layout {
@@ -213,6 +213,9 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	if err != nil {
 		return err
 	}
+	if err := checkRecord(rules, extra); err != nil {
+		return err
+	}
 	r.foreignRules = len(extra) > 0
 	rules = append(rules, extra...)
 	if len(l.zeroed) > 0 {
@@ -232,7 +235,7 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	if r.rules, err = typedRules(rules); err != nil {
 		return fmt.Errorf("read rendered override rules: %w", err)
 	}
-	return nil
+	return checkPolicySize(rules)
 }
 
 // revisionRule sets on every cluster the revision that the template has already. It is there for the record that Karmada
@@ -257,7 +260,8 @@ func targetRules(desired backends.Desired) ([]any, error) {
 	var order []string
 	base := comparable(desired.Template, desired.Workload.ReplicasPath)
 	for _, t := range desired.Targets {
-		ops := robust(base, jsondiff.Diff(base, comparable(t.Manifest, desired.Workload.ReplicasPath)))
+		target := comparable(t.Manifest, desired.Workload.ReplicasPath)
+		ops := robust(base, target, desired.Workload.ReplicasPath, jsondiff.Diff(base, target))
 		if len(ops) == 0 {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -253,23 +254,23 @@ func TestChoose(t *testing.T) {
 	}
 	q := testQuery()
 	got, err := choose(q, clusters, world{})
-	if err != nil || !got.Settled || !slices.Equal(got.Clusters, []string{"good"}) ||
-		got.Message != "left out: lost: not ready; tainted: tainted, and spec.placement.tolerations does not tolerate it; "+
-			"old: without apps.kruise.io/v1alpha1 CloneSet" {
-		t.Errorf("%+v, %v", got, err)
+	want := backends.Selection{
+		Settled: true, Clusters: []string{"good", "lost", "old", "tainted"}, Unfit: map[string]string{"old": "without apps.kruise.io/v1alpha1 CloneSet"},
 	}
-	q.Placement.Tolerations = []v1alpha1.ClusterToleration{{Key: "dedicated", Value: "db"}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
 	running := world{binding: &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
-		Clusters: []workv1alpha2.TargetCluster{{Name: "lost"}, {Name: "old"}},
+		Clusters: []workv1alpha2.TargetCluster{{Name: "old"}},
 	}}}
-	if got, err = choose(q, clusters, running); err != nil || !slices.Equal(got.Clusters, []string{"good", "lost", "old", "tainted"}) {
+	if got, err = choose(q, clusters, running); err != nil || len(got.Unfit) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	q.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"old"}}
+	q.Selectors = []v1alpha1.ClusterSelector{{Names: []string{"old"}}}
 	if _, err = choose(q, clusters, world{}); backends.CodeOf(err) != backends.CodeKindNotServed {
 		t.Error(err)
 	}
-	q.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"good", "typo"}}
+	q.Selectors = []v1alpha1.ClusterSelector{{}, {Names: []string{"good", "typo"}}}
 	if _, err = choose(q, clusters, world{}); backends.CodeOf(err) != backends.CodeClusterNotFound {
 		t.Error(err)
 	}

@@ -48,7 +48,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	if err := refuseUnknown(desired.Placement, fleet); err != nil {
+	if err := refuseUnknown(desired.Selectors, fleet); err != nil {
 		return backends.Progress{}, err
 	}
 	waiting, err := d.applyPlacement(ctx, plan)
@@ -107,7 +107,7 @@ func (d *Driver) applyPlacement(ctx context.Context, p plan) (waiting []string, 
 	if err := d.applyInNamespace(ctx, live, p.placement); err != nil {
 		return nil, err
 	}
-	selected, err := d.selection(ctx, p.placement, p.desired.Placement)
+	selected, err := d.selection(ctx, p.placement, p.desired.Selectors)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -121,7 +121,7 @@ func stripCluster(obj any) (any, error) {
 		c.SetManagedFields(nil)
 		c.Annotations = nil
 		c.Spec.ManagedClusterClientConfigs = nil
-		c.Status.Capacity, c.Status.Allocatable = nil, nil
+		c.Status.Capacity = nil
 	}
 	return obj, nil
 }
@@ -324,7 +324,7 @@ func usersToTell(before, now *unstructured.Unstructured) []types.NamespacedName 
 	otherwise := owned != owns || before.GetGeneration() != now.GetGeneration() ||
 		before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero() ||
 		!maps.Equal(before.GetLabels(), now.GetLabels()) ||
-		!equality.Semantic.DeepEqual(before.Object["status"], now.Object["status"])
+		!reflect.DeepEqual(before.Object["status"], now.Object["status"])
 	return companions.Changed(former, users, otherwise)
 }
 
@@ -337,9 +337,7 @@ func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {
 
 // sameCluster leaves out what changes with every heartbeat.
 func sameCluster(a, b *clusterv1.ManagedCluster, opts Options) bool {
-	return a.Spec.HubAcceptsClient == b.Spec.HubAcceptsClient &&
-		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() && maps.Equal(a.Labels, b.Labels) &&
-		equality.Semantic.DeepEqual(translateCluster(a, opts), translateCluster(b, opts))
+	return a.Spec.HubAcceptsClient == b.Spec.HubAcceptsClient && translateCluster(a, opts).Same(translateCluster(b, opts))
 }
 
 // debounce calls f once for a burst of kicks.

@@ -29,7 +29,7 @@ func TestCELMeansSelect(t *testing.T) {
 	for range 2000 {
 		selector := randomSelector(random)
 		clusters := randomClusters(random)
-		want, err := translateFleet(clusters, opts).Select(selector)
+		want, err := translateFleet(clusters, opts).Select(*selector)
 		if err != nil {
 			t.Fatal(err)
 		}

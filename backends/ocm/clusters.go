@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -39,8 +40,13 @@ func translateCluster(mc *clusterv1.ManagedCluster, opts Options) backends.Clust
 		}
 	}
 	for _, taint := range mc.Spec.Taints {
-		c.Taints = append(c.Taints, backends.Taint{Key: taint.Key, Value: taint.Value, Effect: string(taint.Effect)})
+		if !slices.Contains(taintsOfLost, taint.Key) {
+			c.Taints = append(c.Taints, backends.Taint{
+				Key: taint.Key, Value: taint.Value, Effect: TaintEffect(taint.Effect), Added: taint.TimeAdded.Time,
+			})
+		}
 	}
+	c.Allocatable = allocatable(mc)
 	if available := meta.FindStatusCondition(mc.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); available != nil {
 		c.Ready, c.ReadySince, c.Message = available.Status, available.LastTransitionTime.Time, ""
 		if available.Status != metav1.ConditionTrue {
@@ -48,9 +54,40 @@ func translateCluster(mc *clusterv1.ManagedCluster, opts Options) backends.Clust
 		}
 	}
 	if !mc.DeletionTimestamp.IsZero() {
+		c.Leaving = true
 		c.Message = "the cluster is being removed from the hub"
 	}
 	return c
+}
+
+// taintsOfLost are given by the hub to clusters that it cannot reach (ocm pkg/registration/hub/taint).
+var taintsOfLost = []string{clusterv1.ManagedClusterTaintUnreachable, clusterv1.ManagedClusterTaintUnavailable}
+
+// TaintEffect is an effect in Kubernetes' words; those stay as they are. NoSelect takes a cluster out of decisions at once,
+// also where something runs (ocm pkg/placement/plugins/tainttoleration).
+func TaintEffect(effect clusterv1.TaintEffect) backends.TaintEffect {
+	switch effect {
+	case clusterv1.TaintEffectNoSelect:
+		return backends.TaintNoExecute
+	case clusterv1.TaintEffectNoSelectIfNew:
+		return backends.TaintNoSchedule
+	case clusterv1.TaintEffectPreferNoSelect:
+		return backends.TaintPreferNoSchedule
+	default:
+		return backends.TaintEffect(effect)
+	}
+}
+
+// allocatable is what the cluster's nodes can give to pods. The hub does not know what of it is in use.
+func allocatable(mc *clusterv1.ManagedCluster) corev1.ResourceList {
+	if len(mc.Status.Allocatable) == 0 {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	for name, quantity := range mc.Status.Allocatable {
+		out[corev1.ResourceName(name)] = quantity.DeepCopy()
+	}
+	return out
 }
 
 // attributesOf must give the same values as celAttribute.

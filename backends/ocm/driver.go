@@ -133,19 +133,13 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		observation.Selection.Message = wrong.Error()
 		return observation, nil //nolint:nilerr // it is in the message
 	}
-	selected, err := d.selection(ctx, placement, query.Placement)
-	if err != nil || !selected.Settled {
-		observation.Selection = selected
-		return observation, err
-	}
-	fleet, err := d.fleet(ctx)
-	observation.Selection = withoutLost(selected, fleet, observation.Clusters)
+	observation.Selection, err = d.selection(ctx, placement, query.Selectors)
 	return observation, err
 }
 
 // selection reads the choice of the Placement rendered for a query.
 func (d *Driver) selection(
-	ctx context.Context, placement *unstructured.Unstructured, asked v1alpha1.Placement,
+	ctx context.Context, placement *unstructured.Unstructured, asked []v1alpha1.ClusterSelector,
 ) (backends.Selection, error) {
 	live, err := d.cached(ctx, placement)
 	if err != nil || live == nil {

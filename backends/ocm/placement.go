@@ -10,7 +10,6 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	kjson "sigs.k8s.io/json"
 
@@ -20,10 +19,7 @@ import (
 
 // renderPlacement renders the Placement that chooses clusters for the query.
 func renderPlacement(query backends.Query, opts Options) (*unstructured.Unstructured, error) {
-	if err := refusePlacement(query.Placement); err != nil {
-		return nil, err
-	}
-	predicates, err := renderPredicates(query.Placement.Clusters, opts)
+	predicates, err := renderPredicates(query.Selectors, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +34,10 @@ func renderPlacement(query backends.Query, opts Options) (*unstructured.Unstruct
 				"weight":          int64(10),
 			}},
 		},
-		"tolerations": renderTolerations(query.Placement.Tolerations),
+		"tolerations": []any{everyTaint()},
 	}
 	if len(opts.ClusterSets) > 0 {
 		spec["clusterSets"] = stringsToAny(slices.Sorted(slices.Values(opts.ClusterSets)))
-	}
-	if n := query.Placement.NumberOfClusters; n != nil {
-		spec["numberOfClusters"] = int64(*n)
 	}
 	if query.Options != nil && query.Options.OCM != nil && query.Options.OCM.Placement != nil {
 		if spec, err = mergePlacement(spec, query.Options.OCM.Placement); err != nil {
@@ -56,65 +49,33 @@ func renderPlacement(query backends.Query, opts Options) (*unstructured.Unstruct
 	return obj, nil
 }
 
-// refusePlacement refuses what OCM has no engine for.
-func refusePlacement(p v1alpha1.Placement) error {
-	switch {
-	case len(p.Groups) > 0:
-		return &backends.Error{
-			Code: backends.CodeUnsupported, Field: "spec.placement.groups",
-			Message: "Open Cluster Management has no ordered fallback groups",
-			Remedy:  "choose the clusters with spec.placement.clusters, or use a Karmada backend",
-		}
-	case len(p.Spread) > 0:
-		return &backends.Error{
-			Code: backends.CodeUnsupported, Field: "spec.placement.spread",
-			Message: "Open Cluster Management's placement controller has no spread constraints",
-			Remedy:  "use spec.placement.numberOfClusters, or a Karmada backend",
-		}
-	case p.Failover != nil:
-		return &backends.Error{
-			Code: backends.CodeUnsupported, Field: "spec.placement.failover",
-			Message: "lost clusters are never replaced on Open Cluster Management, since their agents would remove the" +
-				" workload when they come back",
-			Remedy: "leave failover out, or use a Karmada backend",
-		}
-	}
-	for i, t := range p.Tolerations {
-		// OCM would call the whole Placement misconfigured and empty its decisions.
-		if (t.Key == "" || t.Operator == string(clusterv1beta1.TolerationOpExists)) && (t.Value != "" ||
-			t.Operator != string(clusterv1beta1.TolerationOpExists)) {
-			return &backends.Error{
-				Code: backends.CodeRejected, Field: fmt.Sprintf("spec.placement.tolerations[%d]", i), Value: t.Key,
-				Message: "a toleration without a key needs operator Exists, and one with operator Exists has no value",
-				Remedy:  "set operator Exists and no value, or a key",
+// renderPredicates makes one predicate for each selector; OCM chooses a cluster that any of them holds for. Each means the
+// same as backends.Matcher, on the clusters that Clusters reports.
+func renderPredicates(selectors []v1alpha1.ClusterSelector, opts Options) ([]any, error) {
+	predicates := make([]any, 0, len(selectors))
+	for i := range selectors {
+		selector := &selectors[i]
+		if _, err := backends.NewMatcher(selector); err != nil {
+			return nil, &backends.Error{
+				Code: backends.CodeRejected, Field: "spec.placement", Message: "has a selector that is not valid",
+				Remedy: "correct the selector", Err: err,
 			}
 		}
-	}
-	return nil
-}
-
-// renderPredicates makes the one predicate of a Placement. It means the same as backends.Matcher, on the clusters that
-// Clusters reports.
-func renderPredicates(selector *v1alpha1.ClusterSelector, opts Options) ([]any, error) {
-	if _, err := backends.NewMatcher(selector); err != nil {
-		return nil, &backends.Error{
-			Code: backends.CodeRejected, Field: "spec.placement.clusters.selector", Message: "the selector is not valid",
-			Remedy: "correct the selector", Err: err,
+		required := map[string]any{
+			"celSelector": map[string]any{"celExpressions": stringsToAny(celExpressions(selector, opts))},
 		}
-	}
-	required := map[string]any{
-		"celSelector": map[string]any{"celExpressions": stringsToAny(celExpressions(selector, opts))},
-	}
-	if selector != nil && selector.Selector != nil {
-		labels, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector.Selector)
-		if err != nil {
-			return nil, fmt.Errorf("render label selector: %w", err)
+		if selector.Selector != nil {
+			labels, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector.Selector)
+			if err != nil {
+				return nil, fmt.Errorf("render label selector: %w", err)
+			}
+			if len(labels) > 0 {
+				required["labelSelector"] = labels
+			}
 		}
-		if len(labels) > 0 {
-			required["labelSelector"] = labels
-		}
+		predicates = append(predicates, map[string]any{"requiredClusterSelector": required})
 	}
-	return []any{map[string]any{"requiredClusterSelector": required}}, nil
+	return predicates, nil
 }
 
 // celExpressions are evaluated over the variable managedCluster, the whole object, and must all hold
@@ -123,9 +84,6 @@ func renderPredicates(selector *v1alpha1.ClusterSelector, opts Options) ([]any, 
 func celExpressions(selector *v1alpha1.ClusterSelector, opts Options) []string {
 	// A cluster that is not accepted has no agent that could do anything; Clusters leaves it out as well.
 	expressions := []string{"managedCluster.spec.hubAcceptsClient"}
-	if selector == nil {
-		return expressions
-	}
 	if len(selector.Names) > 0 {
 		expressions = append(expressions, "managedCluster.metadata.name in "+celList(selector.Names))
 	}
@@ -169,32 +127,11 @@ func celList(values []string) string {
 // celString quotes a string. Go's escapes are a subset of CEL's, and mean the same for valid UTF-8.
 func celString(s string) string { return strconv.QuoteToASCII(s) }
 
-// renderTolerations always tolerates the taints that a lost cluster gets: without that, five minutes without a
-// heartbeat take the cluster out of the decisions, its ManifestWork is removed, and the agent tears a healthy workload
-// down when it comes back (ocm pkg/registration/hub/taint).
-func renderTolerations(tolerations []v1alpha1.ClusterToleration) []any {
-	rendered := requiredTolerations()
-	for _, t := range tolerations {
-		toleration := map[string]any{"operator": string(clusterv1beta1.TolerationOpEqual)}
-		if t.Key != "" {
-			toleration["key"] = t.Key
-		}
-		if t.Operator != "" {
-			toleration["operator"] = t.Operator
-		}
-		if t.Value != "" {
-			toleration["value"] = t.Value
-		}
-		rendered = append(rendered, toleration)
-	}
-	return rendered
-}
-
-func requiredTolerations() []any {
-	return []any{
-		map[string]any{"key": clusterv1.ManagedClusterTaintUnreachable, "operator": string(clusterv1beta1.TolerationOpExists)},
-		map[string]any{"key": clusterv1.ManagedClusterTaintUnavailable, "operator": string(clusterv1beta1.TolerationOpExists)},
-	}
+// everyTaint tolerates all: which taints keep the workload away is decided above the driver. Without it five minutes without
+// a heartbeat would take the cluster out of the decisions, its ManifestWork would be removed, and the agent would tear a
+// healthy workload down when it comes back (ocm pkg/registration/hub/taint).
+func everyTaint() map[string]any {
+	return map[string]any{"operator": string(clusterv1beta1.TolerationOpExists)}
 }
 
 // mergePlacement merges spec.backendOptions.ocm.placement over the rendered spec.
@@ -205,8 +142,10 @@ func mergePlacement(spec map[string]any, option *runtime.RawExtension) (map[stri
 		return nil, err
 	}
 	for key, why := range map[string]string{
-		"predicates":   "clusters are chosen by spec.placement",
-		"spreadPolicy": "Open Cluster Management's placement controller does not implement it",
+		"predicates":       "clusters are chosen by spec.placement",
+		"numberOfClusters": "set spec.placement.numberOfClusters",
+		"tolerations":      "set spec.placement.tolerations",
+		"spreadPolicy":     "Open Cluster Management's placement controller does not implement it",
 	} {
 		if _, set := patch[key]; set {
 			return nil, invalidOption(field+"."+key, "it cannot be set: "+why, nil)
@@ -219,14 +158,8 @@ func mergePlacement(spec map[string]any, option *runtime.RawExtension) (map[stri
 	if err := decodeStrictly(field, merged, &clusterv1beta1.PlacementSpec{}); err != nil {
 		return nil, err
 	}
-	// A merge patch replaces lists, and these two must stay.
-	tolerations, _ := merged["tolerations"].([]any)
-	for _, required := range requiredTolerations() {
-		if !slices.ContainsFunc(tolerations, func(have any) bool { return hashOf(have) == hashOf(required) }) {
-			tolerations = append(tolerations, required)
-		}
-	}
-	merged["tolerations"] = tolerations
+	// A merge patch replaces lists, and this one must stay.
+	merged["tolerations"] = []any{everyTaint()}
 	return merged, nil
 }
 

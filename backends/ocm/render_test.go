@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,17 +30,15 @@ func wantedDelivery() backends.Desired {
 	d.Key = backends.Key{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "0000-1111"}
 	d.Workload = cloneSets
 	d.Workload.GVK = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
-	n := int32(2)
-	d.Placement = v1alpha1.Placement{
-		Clusters: &v1alpha1.ClusterSelector{
+	d.Selectors = []v1alpha1.ClusterSelector{
+		{
 			Names: []string{"m1", `m"2`}, Exclude: []string{"m3"},
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
 			Attributes: []v1alpha1.AttributeRequirement{
 				{Key: v1alpha1.AttributeRegion, Operator: v1alpha1.AttributeOperatorNotIn, Values: []string{"eu"}},
 			},
 		},
-		NumberOfClusters: &n,
-		Tolerations:      []v1alpha1.ClusterToleration{{Key: "gpu", Value: "yes"}, {Operator: "Exists"}},
+		{Names: []string{"fallback"}},
 	}
 	d.Targets = []backends.Target{target("m1", 2, false), target("m2", 1, false)}
 	return d
@@ -145,7 +144,7 @@ func TestPlacementName(t *testing.T) {
 	d := wantedDelivery()
 	name := func(change func(*backends.Desired)) string {
 		copied := d
-		copied.Placement = *d.Placement.DeepCopy()
+		copied.Selectors = slices.Clone(d.Selectors)
 		if change != nil {
 			change(&copied)
 		}
@@ -160,16 +159,16 @@ func TestPlacementName(t *testing.T) {
 		t.Error("the name changes by itself")
 	}
 	for what, change := range map[string]func(*backends.Desired){
-		"spec":        func(d *backends.Desired) { d.Placement.Clusters.Names = []string{"m1"} },
+		"spec":        func(d *backends.Desired) { d.Selectors[0].Names = []string{"m1"} },
 		"UID":         func(d *backends.Desired) { d.Key.UID = "other" },
-		"toleration":  func(d *backends.Desired) { d.Placement.Tolerations = nil },
+		"group":       func(d *backends.Desired) { d.Selectors = d.Selectors[:1] },
 		"name beyond": func(d *backends.Desired) { d.Key.Name = strings.Repeat("a.", 31) + "b" },
 	} {
 		if other := name(change); other == first || len(other) > 63 || strings.Contains(other, ".-") {
 			t.Errorf("another %s gives %s", what, other)
 		}
 	}
-	if name(func(d *backends.Desired) { d.Placement.Division = &v1alpha1.Division{} }) != first {
+	if name(func(d *backends.Desired) { d.Division = v1alpha1.DivisionTypeDuplicated }) != first {
 		t.Error("what does not choose clusters changes the name")
 	}
 }
@@ -191,21 +190,17 @@ func TestRefusals(t *testing.T) {
 		code   backends.Code
 		says   string
 	}{
-		"groups":    {func(d *backends.Desired) { d.Placement.Groups = []v1alpha1.ClusterGroup{{}} }, backends.CodeUnsupported, "spec.placement.groups"},
-		"spread":    {func(d *backends.Desired) { d.Placement.Spread = []v1alpha1.SpreadConstraint{{}} }, backends.CodeUnsupported, "numberOfClusters"},
-		"failover":  {func(d *backends.Desired) { d.Placement.Failover = &v1alpha1.Failover{} }, backends.CodeUnsupported, "spec.placement.failover"},
 		"ownership": {func(d *backends.Desired) { d.Targets[0].Ownership = backends.OwnershipAdopt }, backends.CodeUnsupported, "Adopt"},
 		"selector": {func(d *backends.Desired) {
-			d.Placement.Clusters.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"no good": ""}}
-		}, backends.CodeRejected, "spec.placement.clusters.selector"},
-		"toleration": {func(d *backends.Desired) {
-			d.Placement.Tolerations = []v1alpha1.ClusterToleration{{Operator: "Equal"}}
-		}, backends.CodeRejected, "tolerations[0]"},
+			d.Selectors[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"no good": ""}}
+		}, backends.CodeRejected, "spec.placement"},
 		"no name":             {func(d *backends.Desired) { d.Targets[0].Manifest.SetName("") }, backends.CodeInvalidTemplate, "m1"},
 		"predicates":          {option(`{"predicates": []}`, ""), backends.CodeInvalidOptions, "placement.predicates"},
 		"spread policy":       {option(`{"spreadPolicy": {}}`, ""), backends.CodeInvalidOptions, "spreadPolicy"},
 		"unknown field":       {option(`{"sortBy": "Score"}`, ""), backends.CodeInvalidOptions, "sortBy"},
-		"wrong type":          {option(`{"numberOfClusters": "two"}`, ""), backends.CodeInvalidOptions, "placement"},
+		"tolerations":         {option(`{"tolerations": []}`, ""), backends.CodeInvalidOptions, "spec.placement.tolerations"},
+		"number of clusters":  {option(`{"numberOfClusters": 2}`, ""), backends.CodeInvalidOptions, "spec.placement.numberOfClusters"},
+		"wrong type":          {option(`{"clusterSets": "two"}`, ""), backends.CodeInvalidOptions, "placement"},
 		"no object":           {option(`[]`, ""), backends.CodeInvalidOptions, "placement"},
 		"manifests":           {option("", `{"workload": {}}`), backends.CodeInvalidOptions, "workload"},
 		"delete option":       {option("", `{"deleteOption": {"propagationPolicy": "Foreground"}}`), backends.CodeInvalidOptions, "deletionPolicy"},
@@ -231,7 +226,7 @@ func TestRefusals(t *testing.T) {
 func TestOptions(t *testing.T) {
 	d := wantedDelivery()
 	d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{
-		Placement: &runtime.RawExtension{Raw: []byte(`{"numberOfClusters": null, "tolerations": [],
+		Placement: &runtime.RawExtension{Raw: []byte(`{"prioritizerPolicy": null,
 			"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "50%"}}}`)},
 		ManifestWork: &runtime.RawExtension{Raw: []byte(`{
 			"executor": {"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}},
@@ -251,12 +246,12 @@ func TestOptions(t *testing.T) {
 		data, _ := json.Marshal(obj.Object["spec"])
 		return string(data)
 	}
-	for _, want := range []string{"unreachable", "unavailable", `"clustersPerDecisionGroup":"50%"`} {
+	for _, want := range []string{`"tolerations":[{"operator":"Exists"}]`, `"clustersPerDecisionGroup":"50%"`} {
 		if !strings.Contains(text(placement), want) {
 			t.Errorf("the Placement lacks %s: %s", want, text(placement))
 		}
 	}
-	if strings.Contains(text(placement), "numberOfClusters") {
+	if strings.Contains(text(placement), "prioritizerPolicy") {
 		t.Error("null does not remove")
 	}
 	for _, want := range []string{

@@ -98,42 +98,14 @@ func checkBindings(selection backends.Selection, bound []string, opts Options) b
 	return selection
 }
 
-// withoutLost leaves out clusters that cannot be reached and have nothing of the workload yet, as Karmada's scheduler
-// does; those that have it stay. Our Placements tolerate the taints of lost clusters, so that OCM keeps them chosen.
-func withoutLost(selection backends.Selection, fleet backends.Fleet, running []backends.ClusterObservation) backends.Selection {
-	var kept, lost []string
-	for _, name := range selection.Clusters {
-		cluster, _ := fleet.Get(name)
-		has := slices.ContainsFunc(running, func(o backends.ClusterObservation) bool { return o.Cluster == name && !o.Removing })
-		if cluster.Ready == metav1.ConditionTrue || has {
-			kept = append(kept, name)
-		} else {
-			lost = append(lost, name)
-		}
-	}
-	if len(lost) > 0 {
-		selection.Message = "left out because they cannot be reached: " + strings.Join(lost, ", ")
-	}
-	selection.Clusters = kept
-	return selection
-}
-
 // refuseUnknown fails when the placement names clusters that the hub does not know.
-func refuseUnknown(placement v1alpha1.Placement, fleet backends.Fleet) error {
-	if placement.Clusters == nil {
-		return nil
-	}
-	var unknown []string
-	for _, name := range placement.Clusters.Names {
-		if _, known := fleet.Get(name); !known {
-			unknown = append(unknown, name)
-		}
-	}
+func refuseUnknown(selectors []v1alpha1.ClusterSelector, fleet backends.Fleet) error {
+	unknown := fleet.Unknown(selectors...)
 	if len(unknown) == 0 {
 		return nil
 	}
 	return &backends.Error{
-		Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters.names", Value: strings.Join(unknown, ", "),
+		Code: backends.CodeClusterNotFound, Field: "spec.placement", Value: strings.Join(unknown, ", "),
 		Message: "the hub knows no accepted cluster of this name",
 		Remedy:  "correct the name, take it out, or register the cluster and accept it",
 	}

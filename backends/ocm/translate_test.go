@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -312,7 +313,11 @@ func TestTranslateFleet(t *testing.T) {
 			"topology.kubernetes.io/region": "from-label", "topology.kubernetes.io/zone": "z",
 		}}}
 		c.Spec.HubAcceptsClient = accepted
-		c.Spec.Taints = []clusterv1.Taint{{Key: "k", Value: "v", Effect: clusterv1.TaintEffectNoSelect}}
+		c.Spec.Taints = []clusterv1.Taint{
+			{Key: "k", Value: "v", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: since},
+			{Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect},
+		}
+		c.Status.Allocatable = clusterv1.ResourceList{clusterv1.ResourceCPU: resource.MustParse("4")}
 		c.Status.Conditions = conditions
 		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{
 			{Name: "id.k8s.io", Value: "uid-" + name}, {Name: "region.open-cluster-management.io", Value: "from-claim"},
@@ -331,7 +336,8 @@ func TestTranslateFleet(t *testing.T) {
 	for _, c := range fleet.Clusters {
 		ready[c.Name] = c.Ready
 		if c.Attributes[v1alpha1.AttributeRegion] != "from-claim" || c.Attributes[v1alpha1.AttributeZone] != "z" ||
-			c.Identity != "uid-"+c.Name || len(c.Taints) != 1 {
+			c.Identity != "uid-"+c.Name || len(c.Taints) != 1 || c.Allocatable.Cpu().Value() != 4 ||
+			c.Taints[0] != (backends.Taint{Key: "k", Value: "v", Effect: backends.TaintNoExecute, Added: since.Time}) {
 			t.Errorf("%+v", c)
 		}
 		if (c.Message == "") != (c.Ready == metav1.ConditionTrue) {
@@ -341,20 +347,5 @@ func TestTranslateFleet(t *testing.T) {
 	want := map[string]metav1.ConditionStatus{"m1": "True", "m2": "Unknown", "m3": "Unknown"}
 	if diff := cmp.Diff(want, ready); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestLostClustersAreLeftOutUnlessTheyRunTheWorkload(t *testing.T) {
-	fleet := backends.Fleet{Clusters: []backends.Cluster{
-		{Name: "here", Ready: metav1.ConditionTrue}, {Name: "leaving", Ready: metav1.ConditionUnknown},
-		{Name: "lost", Ready: metav1.ConditionUnknown}, {Name: "runs", Ready: metav1.ConditionFalse},
-	}}
-	running := []backends.ClusterObservation{{Cluster: "runs"}, {Cluster: "leaving", Removing: true}}
-	got := withoutLost(backends.Selection{Clusters: []string{"here", "leaving", "lost", "runs"}, Settled: true}, fleet, running)
-	want := backends.Selection{
-		Clusters: []string{"here", "runs"}, Settled: true, Message: "left out because they cannot be reached: leaving, lost",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -66,7 +66,7 @@ func (tr *trial) sibling(name string) *trial {
 	other := *tr
 	w := tr.desired.Workload
 	other.desired = deliveryOf(w.GVK, w.Resource, tr.desired.Key.Namespace, name)
-	other.on(tr.desired.Placement.Clusters.Names...)
+	other.on(tr.desired.Selectors[0].Names...)
 	return &other
 }
 
@@ -83,7 +83,7 @@ func deliveryOf(kind schema.GroupVersionKind, resource, namespace, name string) 
 }
 
 func (tr *trial) on(clusters ...string) {
-	tr.desired.Placement = v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: clusters}}
+	tr.desired.Selectors = []v1alpha1.ClusterSelector{{Names: clusters}}
 	tr.desired.Targets = nil
 	replicas := int32(2)
 	for _, cluster := range slices.Sorted(slices.Values(clusters)) {

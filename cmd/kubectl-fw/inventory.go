@@ -9,8 +9,10 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
@@ -97,6 +99,10 @@ func (b inventoryBackend) fleet() backends.Fleet {
 	var fleet backends.Fleet
 	for _, c := range b.Clusters {
 		cluster := c.Cluster
+		cluster.Taints = slices.Clone(c.Taints)
+		for i, t := range cluster.Taints {
+			cluster.Taints[i].Effect = ocm.TaintEffect(clusterv1.TaintEffect(t.Effect))
+		}
 		cluster.Ready = metav1.ConditionStatus(cmp.Or(c.Ready, readiness(metav1.ConditionTrue)))
 		fleet.Clusters = append(fleet.Clusters, cluster)
 	}

@@ -82,14 +82,14 @@ func (l *live) close() {
 	l.stopped.Wait()
 }
 
-// identify gives FleetWorkloads that the management cluster knows their UID.
+// identify gives FleetWorkloads that the management cluster knows their UID and their status.
 func (l *live) identify(ctx context.Context, fws []*v1alpha1.FleetWorkload) error {
 	for _, fw := range fws {
 		known := &v1alpha1.FleetWorkload{}
 		err := l.client.Get(ctx, client.ObjectKeyFromObject(fw), known)
 		switch {
 		case err == nil:
-			fw.UID = known.UID
+			fw.UID, fw.Status = known.UID, known.Status
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		default:
 			return fmt.Errorf("look for FleetWorkload %s/%s on the management cluster: %w", fw.Namespace, fw.Name, err)
@@ -109,20 +109,18 @@ func (l *live) backend(name string) (backend, error) {
 }
 
 func (l *live) connect(b config.Backend) (backend, error) {
-	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM}
+	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards}
 	err := l.retry(func() error {
 		driver, err := l.pool.Driver(b.Name)
 		if err != nil {
 			return err
 		}
 		out.fleet, err = driver.Clusters(l.ctx)
-		out.selection = func(query backends.Query) (backends.Selection, error) {
-			var observed backends.Observation
-			err := l.retry(func() (err error) {
+		out.observe = func(query backends.Query) (observed backends.Observation, err error) {
+			return observed, l.retry(func() (err error) {
 				observed, err = driver.Observe(l.ctx, query)
 				return err
 			})
-			return observed.Selection, err
 		}
 		return err
 	})

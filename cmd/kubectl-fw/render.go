@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -155,8 +157,10 @@ type backend struct {
 	kind  config.Type
 	ocm   *config.OCM
 	fleet backends.Fleet
-	// selection asks the live backend for its choice. It is nil offline.
-	selection func(backends.Query) (backends.Selection, error)
+	// guards are those of the operator's configuration.
+	guards config.Guards
+	// observe asks the live backend what it has of a workload. It is nil offline.
+	observe func(backends.Query) (backends.Observation, error)
 }
 
 // renderer prints objects as a stream of YAML documents. What several FleetWorkloads share is printed once.
@@ -194,11 +198,26 @@ func (b backend) objects(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry
 	if err := plan.CheckNames(fw.Spec, b.fleet); err != nil {
 		return nil, err
 	}
-	clusters, err := b.choose(p, fw.Spec.Placement)
+	observed, err := b.observed(p.Query)
 	if err != nil {
 		return nil, err
 	}
-	targets, err := p.Targets(b.fleet, clusters)
+	choice, err := placement.Choose(fw.Spec.Placement, placement.Situation{
+		Fleet: b.fleet, Chosen: observed.Selection, Running: observed.Running(), Group: fw.Status.PlacementGroup,
+		Divided: p.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: b.guards.RemovalPercent(), Now: time.Now(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(choice.Clusters) == 0 {
+		why := ""
+		if choice.Message != "" {
+			why = " (" + choice.Message + ")"
+		}
+		return nil, fmt.Errorf("spec.placement: no cluster of backend %q matches%s. Correct the placement, or the clusters' labels; the backend knows: %s",
+			b.name, why, plan.List(b.fleet))
+	}
+	targets, err := p.Targets(b.fleet, choice.Clusters, observed.Replicas())
 	if err != nil {
 		return nil, err
 	}
@@ -208,26 +227,22 @@ func (b backend) objects(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry
 	return ocm.Render(p.Desired(targets), drivers.OCMOptions(b.ocm))
 }
 
-// choose returns the clusters that the backend has chosen already, or would choose now.
-func (b backend) choose(p *plan.Plan, placement v1alpha1.Placement) ([]string, error) {
-	if b.selection != nil {
-		selection, err := b.selection(p.Query)
-		if err != nil {
-			return nil, err
-		}
-		if selection.Settled && len(selection.Clusters) > 0 {
-			return selection.Clusters, nil
+// observed is what the backend has of the workload. A backend that was not asked, or has not chosen yet, would choose what
+// the selectors choose.
+func (b backend) observed(query backends.Query) (observed backends.Observation, err error) {
+	if b.observe != nil {
+		if observed, err = b.observe(query); err != nil || observed.Selection.Settled {
+			return observed, err
 		}
 	}
-	chosen, err := selectClusters(b.kind, b.fleet, placement)
-	if err != nil {
-		return nil, err
+	observed.Selection = backends.Selection{Settled: true}
+	if observed.Selection.Clusters, err = b.fleet.Select(query.Selectors...); err != nil {
+		return observed, &backends.Error{
+			Code: backends.CodeInvalidPlacement, Field: "spec.placement", Message: "a selector cannot be read",
+			Remedy: "correct it", Err: err,
+		}
 	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("spec.placement: no cluster of backend %q matches. Correct the placement, or the clusters' labels; the backend knows: %s",
-			b.name, plan.List(b.fleet))
-	}
-	return chosen, nil
+	return observed, nil
 }
 
 // write prints the objects that were not printed before. A comment names the backend whose API server they are for.

@@ -7,12 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 // run executes a command line without any cluster at hand.
@@ -142,37 +137,6 @@ func TestRenderRefuses(t *testing.T) {
 }
 
 // A new workload goes where the backend would start it.
-func TestSelectClusters(t *testing.T) {
-	const karmada, ocm = config.TypeKarmada, config.TypeOCM
-	for name, tc := range map[string]struct {
-		kind    config.Type
-		cluster backends.Cluster
-		want    bool
-	}{
-		"Karmada: ready":            {karmada, backends.Cluster{Ready: metav1.ConditionTrue}, true},
-		"Karmada: lost":             {karmada, backends.Cluster{Ready: metav1.ConditionUnknown}, false},
-		"Karmada: tainted":          {karmada, tainted("maintenance", "NoSchedule"), false},
-		"Karmada: tainted, mildly":  {karmada, tainted("maintenance", "PreferNoSchedule"), true},
-		"OCM: ready":                {ocm, backends.Cluster{Ready: metav1.ConditionTrue}, true},
-		"OCM: lost":                 {ocm, backends.Cluster{Ready: metav1.ConditionUnknown}, false},
-		"OCM: tainted":              {ocm, tainted("maintenance", "NoSelect"), false},
-		"OCM: tainted for new ones": {ocm, tainted("maintenance", "NoSelectIfNew"), false},
-		"OCM: tainted, mildly":      {ocm, tainted("maintenance", "PreferNoSelect"), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tc.cluster.Name = "m"
-			chosen, err := selectClusters(tc.kind, backends.Fleet{Clusters: []backends.Cluster{tc.cluster}}, v1alpha1.Placement{})
-			if err != nil || (len(chosen) == 1) != tc.want {
-				t.Errorf("chosen %v, error %v", chosen, err)
-			}
-		})
-	}
-}
-
-func tainted(key, effect string) backends.Cluster {
-	return backends.Cluster{Ready: metav1.ConditionTrue, Taints: []backends.Taint{{Key: key, Effect: effect}}}
-}
-
 func TestInventoryRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"type":     {"backends: [{name: a, type: Argo}]", `backends[0].type: "Argo" is neither Karmada nor OCM`},

@@ -138,7 +138,7 @@ func counts(fw *v1alpha1.FleetWorkload) []error {
 				errs = append(errs, fmt.Errorf("the row of %s is stale and Healthy", r.Name))
 			}
 		}
-		if r.Ready != nil {
+		if r.Ready != nil && r.GivenUp != metav1.ConditionTrue {
 			ready += *r.Ready
 		}
 	}
@@ -174,6 +174,7 @@ func ready(fw *v1alpha1.FleetWorkload) []error {
 	}
 	for _, r := range fw.Status.Clusters {
 		switch {
+		case r.GivenUp == metav1.ConditionTrue: // others run in its place
 		case r.Health != v1alpha1.HealthHealthy:
 			errs = append(errs, fmt.Errorf("Ready is True, but %s is %s", r.Name, r.Health))
 		case r.Stale != metav1.ConditionFalse:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Program chartsync copies what the Helm chart shares with config/ into the chart's files folder, where its templates
-// read it: the CRD and the rules of each role. config/ is the source; `make verify` fails when a copy differs.
+// read it: the CRD, the rules of each role, and Karmada's admission policy. config/ is the source; `make verify` fails when a copy differs.
 package main
 
 import (
@@ -22,6 +22,7 @@ var copies = map[string]string{
 	"rbac/management/role.yaml":                           "management-role.yaml",
 	"rbac/karmada/cluster_role.yaml":                      "karmada-cluster-role.yaml",
 	"rbac/ocm/cluster_role.yaml":                          "ocm-cluster-role.yaml",
+	"backends/karmada/companions_policy.yaml":             "karmada-companions-policy.yaml",
 }
 
 func main() {

@@ -26,6 +26,8 @@ type Report struct {
 	Name string
 	// Target is true when the cluster is to run the workload.
 	Target bool
+	// GivenUp is true when the cluster is lost and others have taken its place: it does not count any more.
+	GivenUp bool
 	// Desired replicas, nil when not known or the kind has none.
 	Desired *int32
 	// Observed is nil when the backend has nothing of the workload for the cluster.
@@ -58,6 +60,8 @@ type Facts struct {
 	Reports []Report
 	// Settled is true when clusters are chosen and replicas are divided.
 	Settled bool
+	// Choice says what the choice of clusters left out, and why.
+	Choice []string
 	// Waiting says what a write waits for; empty when nothing.
 	Waiting string
 	// Notes are the backend's, about how far reports are to be trusted.
@@ -87,8 +91,15 @@ func Fleet(before v1alpha1.FleetWorkloadStatus, facts Facts) v1alpha1.FleetWorkl
 	} else {
 		markStale(&status, facts.Now)
 	}
-	setConditions(&status, before, summarize(status, facts))
+	judged := status
+	judged.Clusters = counting(status.Clusters)
+	setConditions(&status, before, summarize(judged, facts))
 	return status
+}
+
+// counting are the rows that are not given up.
+func counting(rows []v1alpha1.ClusterStatus) []v1alpha1.ClusterStatus {
+	return slices.DeleteFunc(slices.Clone(rows), func(r v1alpha1.ClusterStatus) bool { return r.GivenUp == metav1.ConditionTrue })
 }
 
 // row is one cluster's line. Numbers of a report that is not current stay visible, but never as healthy.
@@ -100,6 +111,10 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 	if reason := unreachable(r); reason != "" {
 		out.Stale = metav1.ConditionTrue
 		out.Message = reason
+	}
+	if r.GivenUp {
+		out.GivenUp = metav1.ConditionTrue
+		out.Message = "given up, other clusters have taken its place: " + cmp.Or(out.Message, "tainted")
 	}
 	o := r.Observed
 	if o == nil {
@@ -115,11 +130,13 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 		}
 	}
 	switch {
-	case out.Stale == metav1.ConditionTrue:
+	case out.Stale == metav1.ConditionTrue || r.GivenUp:
 	case o.Removing || !r.Target:
 		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, "being removed from the cluster")
 	case o.Applied == metav1.ConditionFalse:
 		out.Health, out.Message = v1alpha1.HealthDegraded, cmp.Or(o.Message, "the cluster refused the manifest")
+	case r.State == nil && o.Held:
+		out.Message = "held back, nothing is sent to the cluster"
 	case r.State == nil:
 		out.Message = cmp.Or(o.Message, "no report from the cluster yet")
 	case !o.Current || o.Applied != metav1.ConditionTrue || (revision != "" && o.Revision != revision):
@@ -167,7 +184,7 @@ func fill(status *v1alpha1.FleetWorkloadStatus, facts Facts, rows []v1alpha1.Clu
 		targets[r.Name] = r.Target
 	}
 	status.ClusterSummary = count(rows, targets, status.Revision)
-	sum(status, rows)
+	sum(status, counting(rows))
 	slices.SortFunc(rows, func(a, b v1alpha1.ClusterStatus) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Name, b.Name))
 	})

@@ -90,6 +90,9 @@ func verdict(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applie
 		return applied.Reason, applied.Message, true
 	}
 	stale := named(status.Clusters, func(r v1alpha1.ClusterStatus) bool { return r.Stale == metav1.ConditionTrue })
+	if waitsForLost(facts) {
+		facts.Waiting = ""
+	}
 	done := scheduled.Status == metav1.ConditionTrue && applied.Status == metav1.ConditionTrue &&
 		healthy.Status == metav1.ConditionTrue && facts.Waiting == "" && facts.Reported
 	switch {
@@ -110,6 +113,12 @@ func verdict(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applie
 	}
 }
 
+// waitsForLost is true when some cluster that is given up still has to let the workload go. Then what the driver waits for
+// says nothing about the others, and their rows say all.
+func waitsForLost(facts Facts) bool {
+	return slices.ContainsFunc(facts.Reports, func(r Report) bool { return r.GivenUp })
+}
+
 func join(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
@@ -126,7 +135,7 @@ func scheduledCondition(facts Facts) metav1.Condition {
 			}
 		}
 		return condition(v1alpha1.ConditionScheduled, metav1.ConditionTrue, v1alpha1.ReasonScheduled,
-			fmt.Sprintf("%d clusters chosen", targets))
+			join(append([]string{fmt.Sprintf("%d clusters chosen", targets)}, facts.Choice...)...))
 	default:
 		return condition(v1alpha1.ConditionScheduled, metav1.ConditionUnknown, v1alpha1.ReasonScheduling,
 			join("the backend chooses clusters", facts.Waiting))
@@ -146,6 +155,7 @@ func appliedCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.C
 			targets++
 		}
 		switch {
+		case r.GivenUp:
 		case o != nil && o.Conflict:
 			conflicts = append(conflicts, r.Name)
 		case o != nil && o.Applied == metav1.ConditionFalse && r.Target:

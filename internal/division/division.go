@@ -9,9 +9,11 @@
 //     greater name, by the parity of a hash of the object's UID, so that the same spec could mean two splits.
 //   - Quotients are compared exactly and not as float64. Within the API's bounds (weights and totals up to 1,000,000)
 //     the outcome is the same: different quotients differ by more than a float64's rounding.
+//   - A cluster that has a weight gets at least one replica, as long as there are enough. Karmada may give it none, and then
+//     drops it (removeZeroReplicasCluster in pkg/scheduler/core/common.go). Without it the method is Apportion.
 //   - When every weight is zero Karmada weighs all clusters the same; here it is an error (design law 2).
 //
-// The result is a fixed point: dividing the same total by the result gives the result again, without any tie. That is
+// The result is a fixed point, with or without the minimum: dividing the same total by the result gives the result again, without any tie. That is
 // how a division is pinned on Karmada: weights equal to the wanted replicas.
 package division
 
@@ -79,13 +81,23 @@ func weightOf(c backends.Cluster, weights []v1alpha1.ClusterWeight, matchers []b
 	return 0
 }
 
-// Divide gives total replicas to the clusters in proportion to their weights. The result has an entry for every share,
-// also where it is 0 (Karmada drops those clusters: removeZeroReplicasCluster in pkg/scheduler/core/common.go), and
-// adds up to total exactly. The order of shares does not matter. One replica more never lowers a cluster's number.
+// Divide gives total replicas to the clusters in proportion to their weights, and at least one to each cluster that has a
+// weight, as far as there are so many: a backend takes a cluster that gets none for one that is not wanted. The result has
+// an entry for every share, also where it is 0, and adds up to total exactly. The order of shares does not matter. One
+// replica more never lowers a cluster's number.
 //
 // A positive total and no weight to divide it by is an error and not an empty fleet. So are negative numbers and a
 // cluster that is listed twice, which are mistakes of the caller.
 func Divide(total int32, shares []Share) (map[string]int32, error) {
+	return divide(total, shares, 1)
+}
+
+// Apportion is Divide without the minimum of one: Karmada's division by static weights.
+func Apportion(total int32, shares []Share) (map[string]int32, error) {
+	return divide(total, shares, 0)
+}
+
+func divide(total int32, shares []Share, least uint64) (map[string]int32, error) {
 	sum, err := check(total, shares)
 	if err != nil {
 		return nil, err
@@ -95,7 +107,7 @@ func Divide(total int32, shares []Share) (map[string]int32, error) {
 	for _, s := range shares {
 		result[s.Cluster] = 0
 		if s.Weight > 0 {
-			seats = append(seats, seat{cluster: s.Cluster, weight: uint64(s.Weight)})
+			seats = append(seats, seat{cluster: s.Cluster, weight: uint64(s.Weight), first: least > 0})
 		}
 	}
 	if total == 0 {
@@ -103,10 +115,12 @@ func Divide(total int32, shares []Share) (map[string]int32, error) {
 	}
 
 	remaining := uint64(total)
-	// Twice the total less the number of clusters: see certain.
-	if scaled := 2*int64(total) - int64(len(seats)); scaled > 0 {
+	// Those who surely get their seats get them at once: see certain. With a minimum, n clusters take up to n seats from the
+	// others, who surely get what they would of n seats less; this adds up to total at most.
+	n := int64(len(seats))
+	if base := int64(total) - int64(least)*n; 2*base > n {
 		for i := range seats {
-			seats[i].taken = certain(seats[i].weight, uint64(scaled), sum)
+			seats[i].taken = max(least, certain(seats[i].weight, uint64(2*base-n), sum))
 			remaining -= seats[i].taken
 		}
 	}
@@ -172,11 +186,16 @@ type seat struct {
 	cluster string
 	weight  uint64
 	taken   uint64
+	// first is true when the first seat comes before every second one.
+	first bool
 }
 
 // compare orders claims, the strongest first: by the greater quotient weight/(2*taken+1), then by fewer replicas as in
 // Karmada's tieBreakerByUID, then by name.
 func (s seat) compare(o seat) int {
+	if s.first && (s.taken == 0) != (o.taken == 0) {
+		return cmp.Compare(s.taken, o.taken)
+	}
 	hi, lo := bits.Mul64(s.weight, 2*o.taken+1)
 	ohi, olo := bits.Mul64(o.weight, 2*s.taken+1)
 	return cmp.Or(

@@ -11,10 +11,10 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/division"
 )
 
-// TestDivideAgreesWithKarmada compares Divide with Karmada's own function on random inputs. Inputs with a tie that
+// TestApportionAgreesWithKarmada compares Apportion with Karmada's own function on random inputs. Inputs with a tie that
 // Karmada breaks by the object's UID are left out there: they are the ones on which its two orders of names disagree.
-// Divide must then agree with both of them; on the others it must agree with the ascending one.
-func TestDivideAgreesWithKarmada(t *testing.T) {
+// Apportion must then agree with both of them; on the others it must agree with the ascending one.
+func TestApportionAgreesWithKarmada(t *testing.T) {
 	const wanted = 12_000
 	rng := rand.New(rand.NewSource(20240607))
 	var compared, ties int
@@ -27,17 +27,51 @@ func TestDivideAgreesWithKarmada(t *testing.T) {
 		} else {
 			ties++
 		}
-		got, err := division.Divide(total, shares)
+		got, err := division.Apportion(total, shares)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(ascending, got); diff != "" {
 			t.Fatalf("%d over %v (-karmada +got):\n%s", total, shares, diff)
 		}
+		checkMinimum(t, total, shares, got)
 	}
 	t.Logf("compared %d inputs without ties and %d with", compared, ties)
 	if ties == 0 {
 		t.Error("no input had a tie: the generator is too tame")
+	}
+}
+
+// checkMinimum: with the minimum, every cluster of some weight gets a replica if there are enough, nothing else changes if
+// all have one anyway, and Karmada, told the result as weights, gives the result.
+func checkMinimum(t *testing.T, total int32, shares []division.Share, plain map[string]int32) {
+	t.Helper()
+	got, err := division.Divide(total, shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var weighty, plainly, none int32
+	pinned := make([]division.Share, 0, len(shares))
+	for _, s := range shares {
+		pinned = append(pinned, division.Share{Cluster: s.Cluster, Weight: int64(got[s.Cluster])})
+		if s.Weight == 0 {
+			continue
+		}
+		weighty++
+		if plain[s.Cluster] > 0 {
+			plainly++
+		}
+		if got[s.Cluster] == 0 {
+			none++
+		}
+	}
+	if none != max(0, weighty-total) || plainly == weighty && !cmp.Equal(plain, got) {
+		t.Fatalf("%d over %v: %v, and %v without the minimum", total, shares, got, plain)
+	}
+	for _, before := range []func(a, b string) bool{func(a, b string) bool { return a < b }, func(a, b string) bool { return a > b }} {
+		if diff := cmp.Diff(got, karmadaDivide(total, pinned, before)); total > 0 && diff != "" {
+			t.Fatalf("%d over %v is no fixed point: %s", total, shares, diff)
+		}
 	}
 }
 

@@ -99,7 +99,7 @@ func FleetPartitions(kind *Kind, partition intstr.IntOrString, replicas map[stri
 	if err != nil || keep == 0 {
 		return kept, err
 	}
-	shared, err := division.Divide(int32(keep), shares)
+	shared, err := division.Apportion(int32(keep), shares)
 	if err != nil {
 		return nil, fmt.Errorf("share the partition: %w", err)
 	}
@@ -132,6 +132,40 @@ func SetPartition(kind *Kind, manifest *unstructured.Unstructured, kept int32) e
 	case PartitionKept:
 	}
 	return unstructured.SetNestedField(manifest.Object, n, split(p.Path)...)
+}
+
+// OverridePartition writes a partition, a number of pods or a percentage of them, into a cluster's manifest. What the kind
+// cannot say itself, such as a percentage of a StatefulSet, is worked out for the manifest's replicas.
+func OverridePartition(kind *Kind, manifest *unstructured.Unstructured, partition intstr.IntOrString) error {
+	p := kind.Partition
+	if p == nil {
+		return fmt.Errorf("a %s has no partition", kind.Definition.Kind)
+	}
+	if p.Percent {
+		var value any = partition.StrVal
+		if partition.Type == intstr.Int {
+			value = int64(partition.IntVal)
+		}
+		return unstructured.SetNestedField(manifest.Object, value, split(p.Path)...)
+	}
+	if partition.Type == intstr.Int {
+		return SetPartition(kind, manifest, partition.IntVal)
+	}
+	if len(kind.ReplicasPath()) == 0 {
+		return fmt.Errorf("%s %s takes a number of pods, and no percentage", manifest.GetAPIVersion(), kind.Definition.Kind)
+	}
+	n, given, err := Replicas(kind, manifest)
+	if err == nil && !given {
+		n, err = DefaultReplicas(kind, manifest)
+	}
+	if err != nil {
+		return err
+	}
+	kept, err := KeptOld(kind, partition, n)
+	if err != nil {
+		return err
+	}
+	return SetPartition(kind, manifest, kept)
 }
 
 // setUnitedPartitions shares kept pods over the subsets, in proportion to their size.
@@ -169,7 +203,7 @@ func setUnitedPartitions(manifest map[string]any, kept int64) error {
 	}
 	partitions := map[string]any{}
 	if kept = min(kept, total); kept > 0 {
-		shared, err := division.Divide(int32(kept), shares)
+		shared, err := division.Apportion(int32(kept), shares)
 		if err != nil {
 			return fmt.Errorf("share the partition over subsets: %w", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -21,8 +22,8 @@ func compileMetadata(field string, o *v1alpha1.Override, _ Paths) ([]change, err
 		override *v1alpha1.MetadataOverride
 		rules    metadataRules
 	}{
-		{"labels", o.Labels, metadataRules{validation.IsQualifiedName, validation.IsValidLabelValue}},
-		{"annotations", o.Annotations, metadataRules{isAnnotationKey, func(string) []string { return nil }}},
+		{"labels", o.Labels, rulesOf["labels"]},
+		{"annotations", o.Annotations, rulesOf["annotations"]},
 	} {
 		if part.override == nil {
 			continue
@@ -39,6 +40,11 @@ func compileMetadata(field string, o *v1alpha1.Override, _ Paths) ([]change, err
 // metadataRules return what is wrong with a key and with a value.
 type metadataRules struct {
 	key, value func(string) []string
+}
+
+var rulesOf = map[string]metadataRules{
+	"labels":      {validation.IsQualifiedName, validation.IsValidLabelValue},
+	"annotations": {isAnnotationKey, func(string) []string { return nil }},
 }
 
 // isAnnotationKey is the API server's rule (ValidateAnnotations in k8s.io/apimachinery/pkg/api/validation): unlike with
@@ -99,10 +105,34 @@ func metadataChange(field, name string, o *v1alpha1.MetadataOverride) change {
 				delete(entries, key)
 			}
 			maps.Copy(entries, o.Set)
+			if isTooLarge(entries) {
+				return nil, inapplicable(field, "", "the manifest's "+name+" would be larger than 256 KiB", smallerRemedy, here)
+			}
 			if err := unstructured.SetNestedStringMap(manifest, entries, here...); err != nil {
 				return nil, inapplicable(field, "", "the manifest's metadata is no map", "correct it in spec.template", here)
 			}
 			return manifest, nil
 		},
 	}
+}
+
+// isTooLarge tells whether an API server refuses annotations for their size. Labels never get there by their own rules.
+func isTooLarge(entries map[string]string) bool {
+	return apivalidation.ValidateAnnotationsSize(entries) != nil
+}
+
+// wrong tells what an API server would refuse of labels or annotations that have changed.
+func (r metadataRules) wrong(was, is map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		if value, had := was[key]; had && value == is[key] {
+			continue
+		}
+		if problems := append(r.key(key), r.value(is[key])...); len(problems) > 0 {
+			return fmt.Sprintf("%q: %s", shorten(key), strings.Join(problems, "; "))
+		}
+	}
+	if isTooLarge(is) {
+		return "larger than 256 KiB"
+	}
+	return ""
 }

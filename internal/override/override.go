@@ -9,6 +9,7 @@ package override
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +39,8 @@ type override struct {
 	everywhere bool
 	// changes in the order in which they apply.
 	changes []change
+	// partition is written last, by who knows the kind; empty when the override has none.
+	partition string
 }
 
 // change is one entry of an override.
@@ -85,6 +88,28 @@ func (s *Set) Target(template *unstructured.Unstructured, cluster backends.Clust
 		}
 	}
 	return &unstructured.Unstructured{Object: manifest}, nil
+}
+
+// Partition is what the last override that selects the cluster and has a partition says. It is for the whole manifest, so
+// that no other override can come after it.
+func (s *Set) Partition(cluster backends.Cluster) (field, partition string) {
+	for i, o := range s.overrides {
+		if o.partition != "" && o.matcher.Matches(cluster) {
+			field, partition = fmt.Sprintf("spec.overrides[%d].partition", i), o.partition
+		}
+	}
+	return field, partition
+}
+
+// Unused names the overrides that select none of the clusters.
+func (s *Set) Unused(clusters []backends.Cluster) []string {
+	var fields []string
+	for i, o := range s.overrides {
+		if !slices.ContainsFunc(clusters, o.matcher.Matches) {
+			fields = append(fields, fmt.Sprintf("spec.overrides[%d]", i))
+		}
+	}
+	return fields
 }
 
 // Validate finds overrides that cannot apply, also those that select no cluster today. It never refuses a list that
@@ -138,16 +163,7 @@ func compile(field string, o *v1alpha1.Override, paths Paths) (override, error) 
 			Err:     cause,
 		}
 	}
-	compiled := override{matcher: matcher, everywhere: selectsAll(o.Clusters)}
-	if o.Partition != "" {
-		return override{}, &backends.Error{
-			Code:    backends.CodeUnsupported,
-			Field:   field + ".partition",
-			Value:   o.Partition,
-			Message: "overriding the partition is not supported yet",
-			Remedy:  "set the kind's own field with patches, such as /spec/updateStrategy/partition",
-		}
-	}
+	compiled := override{matcher: matcher, everywhere: selectsAll(o.Clusters), partition: o.Partition}
 	for _, part := range []func(string, *v1alpha1.Override, Paths) ([]change, error){
 		compileContainers, compileMetadata, compilePatches,
 	} {

@@ -331,11 +331,6 @@ func TestCompileRefuses(t *testing.T) {
 			overrides: `[{labels: {set: {a: b}, remove: [a]}}]`,
 			want:      `spec.overrides[0].labels.set[a] "a": the key is both set and removed`,
 		},
-		"a partition": {
-			overrides: `[{partition: 50%}]`,
-			code:      backends.CodeUnsupported,
-			want:      `spec.overrides[0].partition "50%": overriding the partition is not supported yet; set the kind's own field with patches, such as /spec/updateStrategy/partition`,
-		},
 		"a path without a slash": {
 			overrides: `[{patches: [{op: remove, path: spec}]}]`,
 			want:      `spec.overrides[0].patches[0].path "spec": the path does not begin with a slash; write a JSON pointer`,
@@ -685,5 +680,21 @@ func BenchmarkTarget(b *testing.B) {
 		if _, err := set.Target(from, m1); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestPartitionAndUnused(t *testing.T) {
+	set, err := override.Compile(overridesOf(t, `[{clusters: {names: [m1, m2]}, partition: 50%}, {clusters: {names: [m2]}, partition: "3"}, {clusters: {names: [m3]}}]`), override.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"m1": "spec.overrides[0].partition 50%", "m2": "spec.overrides[1].partition 3", "m3": " "} {
+		if field, partition := set.Partition(backends.Cluster{Name: name}); field+" "+partition != want {
+			t.Errorf("%s: %s %s", name, field, partition)
+		}
+	}
+	got := set.Unused([]backends.Cluster{{Name: "m1"}, {Name: "m4"}})
+	if diff := cmp.Diff([]string{"spec.overrides[1]", "spec.overrides[2]"}, got); diff != "" {
+		t.Error(diff)
 	}
 }

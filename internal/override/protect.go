@@ -19,6 +19,7 @@ const (
 	marksRemedy    = "use keys of another prefix than " + markPrefix
 	replicasRemedy = "give clusters different numbers with spec.placement.division.weights"
 	statusRemedy   = "leave it out: every member cluster writes its own"
+	smallerRemedy  = "correct the key or the value, or make it smaller"
 	stringsRemedy  = "write strings as values"
 )
 
@@ -72,8 +73,13 @@ func (p Paths) changed(before, after map[string]any) (what, remedy string) {
 		return "/metadata", metadataRemedy
 	}
 	for _, key := range []string{"labels", "annotations"} {
-		if _, _, err := unstructured.NestedStringMap(after, "metadata", key); err != nil {
+		entries, _, err := unstructured.NestedStringMap(after, "metadata", key)
+		if err != nil {
 			return "/metadata/" + key + " to something else than strings", stringsRemedy
+		}
+		old, _, _ := unstructured.NestedStringMap(before, "metadata", key)
+		if problem := rulesOf[key].wrong(old, entries); problem != "" {
+			return "/metadata/" + key + " to what no API server takes: " + problem, smallerRemedy
 		}
 		if !maps.Equal(marks(was[key]), marks(is[key])) {
 			return "the operator's marks in /metadata/" + key, "patch single keys, such as /metadata/" + key + "/<key>"

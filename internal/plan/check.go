@@ -15,34 +15,8 @@ type laterField struct {
 }
 
 var laterFields = []laterField{
-	{"spec.placement.groups", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Placement.Groups) > 0 },
-		"use spec.placement.clusters"},
-	{"spec.placement.numberOfClusters", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Placement.NumberOfClusters != nil },
-		"leave it out, and name the clusters in spec.placement.clusters"},
-	{"spec.placement.spread", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Placement.Spread) > 0 },
-		"leave it out, and name the clusters in spec.placement.clusters"},
-	{"spec.placement.tolerations", func(s v1alpha1.FleetWorkloadSpec) bool { return len(s.Placement.Tolerations) > 0 },
-		"leave it out, or take the taint off the cluster"},
-	{"spec.placement.failover", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Placement.Failover != nil },
-		"leave it out: workloads stay with their clusters"},
-	{"spec.placement.division.preference", unsupportedPreference, "use Weighted"},
-	{"spec.overrides[].partition", overridesPartition, "use spec.overrides[].patches on the partition's path"},
 	{"spec.migration", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Migration != nil },
 		"leave it out until moving between backends is supported"},
-}
-
-func unsupportedPreference(s v1alpha1.FleetWorkloadSpec) bool {
-	d := s.Placement.Division
-	return d != nil && d.Preference != "" && d.Preference != v1alpha1.DivisionPreferenceWeighted
-}
-
-func overridesPartition(s v1alpha1.FleetWorkloadSpec) bool {
-	for _, o := range s.Overrides {
-		if o.Partition != "" {
-			return true
-		}
-	}
-	return false
 }
 
 func refuseLaterFields(spec v1alpha1.FleetWorkloadSpec) error {
@@ -78,6 +52,11 @@ func CheckNames(spec v1alpha1.FleetWorkloadSpec, fleet backends.Fleet) error {
 	}
 	if err := check("spec.placement.clusters", spec.Placement.Clusters); err != nil {
 		return err
+	}
+	for i, g := range spec.Placement.Groups {
+		if err := check(fmt.Sprintf("spec.placement.groups[%d].clusters", i), g.Clusters); err != nil {
+			return err
+		}
 	}
 	if d := spec.Placement.Division; d != nil {
 		for i, w := range d.Weights {

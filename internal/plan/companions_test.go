@@ -124,7 +124,7 @@ func TestNeeds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			targets, err := p.Targets(fleet, []string{"m1", "m2", "m3"})
+			targets, err := p.Targets(fleet, []string{"m1", "m2", "m3"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

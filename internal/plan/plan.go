@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -57,7 +58,31 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	if p.overrides, err = override.Compile(fw.Spec.Overrides, paths); err != nil {
 		return nil, err
 	}
-	return p, p.overrides.Validate(template)
+	if err := p.overrides.Validate(template); err != nil {
+		return nil, err
+	}
+	return p, p.checkPartitions()
+}
+
+// checkPartitions refuses partitions that the kind cannot have, also those for clusters that are not there today.
+func (p *Plan) checkPartitions() error {
+	for i, o := range p.fw.Spec.Overrides {
+		if o.Partition == "" {
+			continue
+		}
+		if err := p.setPartition(p.Template.DeepCopy(), fmt.Sprintf("spec.overrides[%d].partition", i), o.Partition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plan) setPartition(manifest *unstructured.Unstructured, field, partition string) error {
+	if err := interpreter.OverridePartition(p.Kind, manifest, intstr.Parse(partition)); err != nil {
+		return &backends.Error{Code: backends.CodeInvalidOverride, Field: field, Value: partition,
+			Message: err.Error(), Remedy: "correct it, or leave it out"}
+	}
+	return nil
 }
 
 // Allowed refuses kinds that no FleetWorkload may carry.
@@ -125,26 +150,21 @@ func (p *Plan) Division() v1alpha1.DivisionType {
 // PlacementHash tells whether the spec asks for other clusters, or another division, than before.
 func (p *Plan) PlacementHash() (string, error) { return Hash(p.fw.Spec.Placement, p.Replicas) }
 
-// Targets gives each chosen cluster its replicas and its manifest. chosen must be clusters of the fleet. Clusters that
-// get nothing of a divided total are left out, as Karmada does; when the total is zero, every cluster keeps its object
-// with zero replicas.
-func (p *Plan) Targets(fleet backends.Fleet, chosen []string) ([]backends.Target, error) {
-	clusters := make([]backends.Cluster, 0, len(chosen))
-	for _, name := range slices.Sorted(slices.Values(chosen)) {
-		c, known := fleet.Get(name)
-		if !known {
-			return nil, fmt.Errorf("cluster %q was chosen but is not in the backend's list", name)
-		}
-		clusters = append(clusters, c)
-	}
-	shares, err := p.shares(clusters)
+// Targets gives each chosen cluster its replicas and its manifest. chosen must be clusters of the fleet, current are the
+// replicas that clusters were asked to run before. Clusters that get nothing of a divided total are left out, as Karmada
+// does; when the total is zero, every cluster keeps its object with zero replicas.
+func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string]int32) ([]backends.Target, error) {
+	clusters, err := clustersOf(fleet, chosen)
 	if err != nil {
 		return nil, err
 	}
-	hold := p.fw.Spec.Suspend != nil && *p.fw.Spec.Suspend
+	shares, err := p.shares(clusters, current)
+	if err != nil {
+		return nil, err
+	}
 	targets := make([]backends.Target, 0, len(clusters))
 	for _, c := range clusters {
-		target := backends.Target{Cluster: c.Name, Hold: hold, Ownership: backends.OwnershipOwn}
+		target := backends.Target{Cluster: c.Name, Hold: p.suspended(), Ownership: backends.OwnershipOwn}
 		if n, divided := shares[c.Name]; divided {
 			target.Replicas = &n
 		}
@@ -159,19 +179,64 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string) ([]backends.Target
 	return targets, nil
 }
 
+// Kept is the target of a cluster that is not chosen any more and that keeps what it runs for now.
+func (p *Plan) Kept(c backends.Cluster, replicas *int32) (backends.Target, error) {
+	manifest, err := p.manifest(c, replicas)
+	return backends.Target{Cluster: c.Name, Replicas: replicas, Manifest: manifest, Hold: true, Ownership: backends.OwnershipOwn}, err
+}
+
+// Unused names the overrides that select none of the clusters.
+func (p *Plan) Unused(fleet backends.Fleet, chosen []string) ([]string, error) {
+	clusters, err := clustersOf(fleet, chosen)
+	return p.overrides.Unused(clusters), err
+}
+
+func clustersOf(fleet backends.Fleet, names []string) ([]backends.Cluster, error) {
+	clusters := make([]backends.Cluster, 0, len(names))
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		c, known := fleet.Get(name)
+		if !known {
+			return nil, fmt.Errorf("cluster %q was chosen but is not in the backend's list", name)
+		}
+		clusters = append(clusters, c)
+	}
+	return clusters, nil
+}
+
+func (p *Plan) suspended() bool { return p.fw.Spec.Suspend != nil && *p.fw.Spec.Suspend }
+
 func (p *Plan) manifest(c backends.Cluster, replicas *int32) (*unstructured.Unstructured, error) {
 	manifest, err := p.overrides.Target(p.Template, c)
 	if err != nil {
 		return nil, err
 	}
-	if replicas == nil {
+	if replicas != nil {
+		if err := interpreter.SetReplicas(p.Kind, manifest, *replicas); err != nil {
+			return nil, p.refuseShare(c, *replicas, err)
+		}
+	}
+	field, partition := p.overrides.Partition(c)
+	if partition == "" {
 		return manifest, nil
 	}
-	return manifest, interpreter.SetReplicas(p.Kind, manifest, *replicas)
+	return manifest, p.setPartition(manifest, field, partition)
+}
+
+// refuseShare words what stands against a cluster's replicas: the template as it is, or what overrides made of it.
+func (p *Plan) refuseShare(c backends.Cluster, replicas int32, cause error) error {
+	refusal := &backends.Error{
+		Code: backends.CodeInvalidOverride, Field: "spec.overrides",
+		Message: fmt.Sprintf("the manifest for cluster %s cannot have %d replicas", c.Name, replicas),
+		Remedy:  "correct the override that leads to this manifest", Err: cause,
+	}
+	if interpreter.SetReplicas(p.Kind, p.Template.DeepCopy(), replicas) != nil {
+		refusal.Code, refusal.Field, refusal.Remedy = backends.CodeInvalidTemplate, "spec.template", "correct it"
+	}
+	return refusal
 }
 
 // shares are the replicas of each cluster; nil for kinds without replicas.
-func (p *Plan) shares(clusters []backends.Cluster) (map[string]int32, error) {
+func (p *Plan) shares(clusters []backends.Cluster, current map[string]int32) (map[string]int32, error) {
 	if p.Replicas == nil {
 		return nil, nil
 	}
@@ -182,11 +247,15 @@ func (p *Plan) shares(clusters []backends.Cluster) (map[string]int32, error) {
 		}
 		return out, nil
 	}
-	var weights []v1alpha1.ClusterWeight
-	if d := p.fw.Spec.Placement.Division; d != nil {
-		weights = d.Weights
+	d := p.fw.Spec.Placement.Division
+	switch d.Preference {
+	case v1alpha1.DivisionPreferenceAggregated:
+		return p.byRoom(clusters, current, division.Aggregate)
+	case v1alpha1.DivisionPreferenceAvailableCapacity:
+		return p.byRoom(clusters, current, division.ByCapacity)
+	case v1alpha1.DivisionPreferenceWeighted:
 	}
-	shares, err := division.Weights(weights, clusters)
+	shares, err := division.Weights(d.Weights, clusters)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -75,7 +77,7 @@ func TestTargetsDivide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			targets, err := p.Targets(fleet, []string{"m3", "m1", "m2"})
+			targets, err := p.Targets(fleet, []string{"m3", "m1", "m2"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,12 +192,14 @@ func TestRefusals(t *testing.T) {
 		"a patch on a missing path": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpRemove, Path: "/spec/nothing"}}}}
 		}), backends.CodeInvalidOverride, `spec.overrides[0].patches[0].path "/spec/nothing"`},
-		"groups": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
-			s.Placement.Groups = []v1alpha1.ClusterGroup{{Name: "a"}}
-		}), backends.CodeUnsupported, "spec.placement.groups: not supported yet"},
-		"capacity": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
-			s.Placement.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceAvailableCapacity}
-		}), backends.CodeUnsupported, "spec.placement.division.preference: not supported yet"},
+		"a partition of a kind without": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Overrides = []v1alpha1.Override{{Partition: "50%"}}
+		}), backends.CodeInvalidOverride, `spec.overrides[0].partition "50%": a Deployment has no partition`},
+		"a percentage of a kind that counts pods": {
+			`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"DaemonSet"}`, with(func(s *v1alpha1.FleetWorkloadSpec) {
+				s.Overrides = []v1alpha1.Override{{Partition: "1"}, {Partition: "50%"}}
+			}), backends.CodeInvalidOverride, `spec.overrides[1].partition "50%": apps.kruise.io/v1alpha1 DaemonSet takes a number of pods`,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +242,7 @@ func TestInputIsNotChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	template := p.Template.DeepCopy()
-	if _, err := p.Targets(fleet, []string{"m1", "m2"}); err != nil {
+	if _, err := p.Targets(fleet, []string{"m1", "m2"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, fw) + cmp.Diff(template, p.Template); diff != "" {
@@ -274,5 +278,64 @@ func TestDescribedKindsAreCarried(t *testing.T) {
 	}
 	if w := p.Query.Workload; w.Resource != "gadgets" || w.Namespace != "shop" || p.Replicas != nil {
 		t.Errorf("got %+v", w)
+	}
+}
+
+func TestPartitions(t *testing.T) {
+	for template, want := range map[string]any{
+		`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet"}`:   "50%",
+		`{"apiVersion":"apps/v1","kind":"StatefulSet"}`:                int64(2),
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"StatefulSet"}`: int64(2),
+		`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet"}`: "50%",
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"DaemonSet"}`:   "50%",
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"SidecarSet"}`:  "50%",
+	} {
+		p, err := New(workload(template, func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Partition: "50%"}}
+		}), kinds)
+		if err != nil {
+			t.Errorf("%s: %v", template, err)
+			continue
+		}
+		if len(p.Kind.ReplicasPath()) > 0 {
+			p.Replicas = ptr(int32(4))
+		}
+		targets, err := p.Targets(fleet, []string{"m1", "m2"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := strings.Split(p.Kind.Partition.Path, ".")
+		for i, want := range []any{want, nil} {
+			if got, _, _ := unstructured.NestedFieldNoCopy(targets[i].Manifest.Object, path...); got != want {
+				t.Errorf("%s on %s: %v, want %v", template, targets[i].Cluster, got, want)
+			}
+		}
+	}
+}
+
+// TestSharesAreRefusedByField: a UnitedDeployment whose subsets do not take a cluster's replicas says whose fault it is.
+func TestSharesAreRefusedByField(t *testing.T) {
+	const united = `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"UnitedDeployment","spec":{"topology":{"subsets":[` +
+		`{"name":"a","replicas":%s}]},"template":{"deploymentTemplate":{"spec":{"template":{"spec":{"containers":[]}}}}}}}`
+	for field, c := range map[string]struct {
+		replicas string
+		change   func(*v1alpha1.FleetWorkload)
+	}{
+		"spec.template": {"4", divided(4)},
+		"spec.overrides": {`"50%"`, func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Replicas = ptr(int32(4))
+			fw.Spec.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{
+				{Op: v1alpha1.PatchOpRemove, Path: "/spec/topology/subsets/0/name"}}}}
+		}},
+	} {
+		p, err := New(workload(strings.Replace(united, "%s", c.replicas, 1), c.change), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Targets(fleet, []string{"m1", "m2"}, nil)
+		var refusal *backends.Error
+		if !errors.As(err, &refusal) || refusal.Field != field || refusal.Remedy == "" {
+			t.Errorf("%s: got %v", field, err)
+		}
 	}
 }

@@ -9,14 +9,18 @@ import (
 	"fmt"
 	"maps"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
 // serverMetadata are metadata fields that API servers set. A template copied from a live object has them; they are not
@@ -54,6 +58,9 @@ func Manifest(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
 		return nil, invalidTemplate("spec.template.metadata.name", obj.GetName(), errs[0], "choose another name")
 	}
 	obj.SetNamespace(fw.Namespace)
+	if err := checkMetadata(obj); err != nil {
+		return nil, err
+	}
 	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
 		for _, field := range serverMetadata {
 			delete(metadata, field)
@@ -61,6 +68,23 @@ func Manifest(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
 	}
 	delete(obj.Object, "status")
 	return normalize(obj)
+}
+
+// checkMetadata refuses labels and annotations that no API server takes.
+func checkMetadata(obj *unstructured.Unstructured) error {
+	path := field.NewPath("spec", "template", "metadata")
+	for name, check := range map[string]func(map[string]string, *field.Path) field.ErrorList{
+		"labels": metav1validation.ValidateLabels, "annotations": apivalidation.ValidateAnnotations,
+	} {
+		entries, _, err := unstructured.NestedStringMap(obj.Object, "metadata", name)
+		if err != nil {
+			return invalidTemplate(path.Child(name).String(), "", "not a map of strings", "write strings as values, in quotes")
+		}
+		if errs := check(entries, path.Child(name)); len(errs) > 0 {
+			return invalidTemplate(errs[0].Field, "", errs[0].ErrorBody(), "correct the key or the value, or make it smaller")
+		}
+	}
+	return nil
 }
 
 // normalize gives numbers the types that API servers' answers have.
@@ -96,7 +120,7 @@ func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference, kinds *in
 			GVK: gvk, Resource: kind.Resource, Namespace: namespace, Name: ref.Name,
 			ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
 		},
-		Placement: fw.Spec.Placement,
+		Selectors: placement.Selectors(fw.Spec.Placement),
 		Options:   fw.Spec.BackendOptions,
 	}, kind
 }

@@ -42,4 +42,8 @@ kinds:
 allowedKinds:
 {{ toYaml . }}
 {{- end }}
+{{- with .Values.dependencies }}
+dependencies:
+{{ toYaml . | indent 2 }}
+{{- end }}
 {{- end -}}

@@ -244,7 +244,14 @@ func TestRemoteBackend(t *testing.T) {
 		"crds":    object{"install": false},
 		"rbac":    object{"management": false, "karmada": true, "ocm": false},
 	})
-	want := []string{"ClusterRole/fleetworkload-karmada", "ClusterRoleBinding/fleetworkload-karmada", "ServiceAccount/fleetworkload"}
+	want := []string{
+		"ClusterRole/fleetworkload-karmada", "ClusterRoleBinding/fleetworkload-karmada", "ServiceAccount/fleetworkload",
+		"ValidatingAdmissionPolicy/fleetworkload-companions", "ValidatingAdmissionPolicyBinding/fleetworkload-companions",
+	}
+	config := build(t, "backends/karmada")
+	for _, policy := range want[3:] {
+		equal(t, policy, chart.get(t, policy)["spec"], config.get(t, policy)["spec"])
+	}
 	if got := slices.Sorted(maps.Keys(chart)); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

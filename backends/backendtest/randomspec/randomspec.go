@@ -1,0 +1,147 @@
+// Package randomspec draws FleetWorkloads at random, for tests that compare what backends make of them. The same seed
+// draws the same ones.
+package randomspec
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
+)
+
+// Case is a FleetWorkload and the clusters it meets.
+type Case struct {
+	Workload *v1alpha1.FleetWorkload
+	Fleet    backends.Fleet
+	// Typed is true for built-in kinds, of which an API server keeps only what their Go types have.
+	Typed bool
+}
+
+// New draws the case of a seed.
+func New(seed uint64) Case {
+	r := random{rand.New(rand.NewPCG(seed, 1))}
+	k := pick(r, kinds...)
+	return r.next(k, seed)
+}
+
+// Next draws another spec for the workload of a case, as a user who edits it would.
+func (c Case) Next(seed uint64) Case {
+	r := random{rand.New(rand.NewPCG(seed, 2))}
+	for _, k := range kinds {
+		if gvk := c.object().GroupVersionKind(); gvk.GroupVersion().String() == k.apiVersion && gvk.Kind == k.kind {
+			next := r.next(k, seed)
+			next.Workload.ObjectMeta = c.Workload.ObjectMeta
+			return next
+		}
+	}
+	panic("a case has a kind of the generator's")
+}
+
+func (r random) next(k kind, seed uint64) Case {
+	template := r.template(k)
+	fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pick(r, "shop", "team-a"), Name: r.name(), UID: types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", seed)),
+	}}
+	fw.Spec.Backend = "any"
+	fw.Spec.Template = runtime.RawExtension{Raw: encode(template)}
+	if fw.Spec.Placement.Clusters = r.selector(); fw.Spec.Placement.Clusters == nil || r.percent(60) {
+		fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{}
+	}
+	fw.Spec.ConflictPolicy = pick(r, "", v1alpha1.ConflictPolicyFail, v1alpha1.ConflictPolicyAdopt)
+	if r.percent(10) {
+		suspend := true
+		fw.Spec.Suspend = &suspend
+	}
+	if k.replicated {
+		r.division(fw)
+	}
+	containers := containerNames(template, k.pod)
+	for range r.IntN(4) {
+		fw.Spec.Overrides = append(fw.Spec.Overrides, r.override(template, containers))
+	}
+	return Case{Workload: fw, Fleet: r.fleet(), Typed: k.typed}
+}
+
+func (r random) division(fw *v1alpha1.FleetWorkload) {
+	if n := int32(r.IntN(8)) - 1; n >= 0 {
+		fw.Spec.Replicas = &n
+	}
+	if r.percent(50) {
+		return
+	}
+	fw.Spec.Placement.Division = &v1alpha1.Division{Type: pick(r, v1alpha1.DivisionTypeDivided, v1alpha1.DivisionTypeDuplicated)}
+	if r.percent(50) && fw.Spec.Placement.Division.Type == v1alpha1.DivisionTypeDivided {
+		heavy, light := int32(3), int32(1)
+		fw.Spec.Placement.Division.Weights = []v1alpha1.ClusterWeight{
+			{Clusters: &v1alpha1.ClusterSelector{Exclude: []string{"m1"}}, Weight: &heavy}, {Clusters: &v1alpha1.ClusterSelector{}, Weight: &light},
+		}
+	}
+}
+
+func (r random) fleet() backends.Fleet {
+	var fleet backends.Fleet
+	for i := range 1 + r.IntN(5) {
+		fleet.Clusters = append(fleet.Clusters, backends.Cluster{
+			Name: fmt.Sprint("m", i+1), Labels: map[string]string{"env": pick(r, "prod", "dev")},
+			Attributes: map[v1alpha1.Attribute]string{v1alpha1.AttributeRegion: pick(r, "", "eu", "us")},
+		})
+	}
+	return fleet
+}
+
+func containerNames(template object, pod string) []string {
+	if pod == "" {
+		return nil
+	}
+	var names []string
+	for _, list := range []string{"containers", "initContainers"} {
+		value, _, _ := unstructured.NestedFieldNoCopy(template, append(strings.Split(pod, "."), "spec", list)...)
+		containers, _ := value.([]any)
+		for _, c := range containers {
+			names = append(names, c.(object)["name"].(string))
+		}
+	}
+	return names
+}
+
+func (c Case) object() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(c.Workload.Spec.Template.Raw); err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Desired is what a driver is asked to carry out. Its errors are those that the FleetWorkload's author gets to see.
+func (c Case) Desired() (backends.Desired, error) {
+	known, err := interpreter.New()
+	if err != nil {
+		return backends.Desired{}, err
+	}
+	p, err := plan.New(c.Workload, known)
+	if err != nil {
+		return backends.Desired{}, err
+	}
+	if err := plan.CheckNames(c.Workload.Spec, c.Fleet); err != nil {
+		return backends.Desired{}, err
+	}
+	chosen, err := c.Fleet.Select(placement.Selectors(c.Workload.Spec.Placement)...)
+	if err != nil {
+		return backends.Desired{}, err
+	}
+	targets, err := p.Targets(c.Fleet, chosen, nil)
+	if err != nil {
+		return backends.Desired{}, err
+	}
+	return p.Desired(targets), nil
+}

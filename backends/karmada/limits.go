@@ -1,0 +1,88 @@
+package karmada
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+const (
+	// workSuffix is the longest that Karmada puts behind a workload's name for its Works: a hash of 32 bits in decimal
+	// (names.GenerateWorkName in pkg/util/names).
+	workSuffix = len("-4294967295")
+	// maxPolicy leaves room for metadata in what etcd takes by default, 1.5 MiB.
+	maxPolicy = 1400 << 10
+	// maxRecord leaves room for the other annotations of a Work.
+	maxRecord = apivalidation.TotalAnnotationSizeLimitB - 8<<10
+)
+
+// checkNames refuses a workload whose name leaves no room for what Karmada puts behind it: nothing would be made of it,
+// and only Karmada's log would say so.
+func checkNames(w backends.Workload) error {
+	suffix := max(len(bindingName(w))-len(w.Name), workSuffix)
+	if len(w.Name)+suffix <= validation.DNS1123SubdomainMaxLength {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeUnsupported, Field: "spec.template.metadata.name", Value: w.Name,
+		Message: "Karmada's names for this workload would be too long",
+		Remedy:  fmt.Sprintf("choose a name of at most %d characters", validation.DNS1123SubdomainMaxLength-suffix),
+	}
+}
+
+// checkRecord refuses overrides that Karmada can store but not carry out: it puts all that it overrides for a cluster
+// into an annotation of the Work (RecordAppliedOverrides in pkg/controllers/binding/common.go). A cluster is in one of the
+// groups that rules are for, and may be in each of the others.
+func checkRecord(groups, others []any) error {
+	largest, rest := 0, 0
+	for _, rule := range groups {
+		size, err := recordSize(rule)
+		if err != nil {
+			return err
+		}
+		largest = max(largest, size)
+	}
+	for _, rule := range others {
+		size, err := recordSize(rule)
+		if err != nil {
+			return err
+		}
+		rest += size
+	}
+	if largest+rest <= maxRecord {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeUnsupported, Field: "spec.overrides",
+		Message: fmt.Sprintf("the overrides of one cluster amount to %d bytes, and Karmada has room for %d", largest+rest, maxRecord),
+		Remedy:  "put what is long into spec.template, or into a ConfigMap on the clusters",
+	}
+}
+
+func recordSize(rule any) (int, error) {
+	object, _ := rule.(map[string]any)
+	raw, err := json.Marshal(object["overriders"])
+	if err != nil {
+		return 0, fmt.Errorf("encode override rule: %w", err)
+	}
+	return len(raw), nil
+}
+
+func checkPolicySize(rules []any) error {
+	raw, err := json.Marshal(rules)
+	if err != nil {
+		return fmt.Errorf("encode override rules: %w", err)
+	}
+	if len(raw) <= maxPolicy {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeUnsupported, Field: "spec.overrides",
+		Message: fmt.Sprintf("what differs between the clusters amounts to %d bytes, and Karmada has room for %d", len(raw), maxPolicy),
+		Remedy:  "override less, or the same on more clusters: clusters that differ from the template in the same way share the room",
+	}
+}

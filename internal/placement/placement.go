@@ -1,0 +1,306 @@
+// Package placement decides which of a backend's clusters run a workload: fallback groups, taints, lost clusters, spread
+// constraints and the number of clusters mean the same on every backend (law 9). The backend's part is to say which
+// clusters the selectors choose. It is pure, and sticky: what runs stays where it is as long as the spec allows it.
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// DefaultTolerationSeconds is for how long a cluster may be lost when spec.placement.failover does not say it.
+const DefaultTolerationSeconds = 300
+
+// Situation is what a choice depends on beside the spec.
+type Situation struct {
+	// Fleet is what the backend knows.
+	Fleet backends.Fleet
+	// Chosen is the backend's choice for the placement's selectors.
+	Chosen backends.Selection
+	// Running are the clusters that have the workload, those that it is leaving excepted.
+	Running map[string]bool
+	// Group is the group that was chosen last, empty when none was.
+	Group string
+	// Divided is true when replicas of a lost cluster can go to the others.
+	Divided bool
+	// MaxLostPercent is the share of the fleet that may be lost for failover to go on: when more is, the fault may lie
+	// between the backend and its clusters.
+	MaxLostPercent int32
+	Now            time.Time
+}
+
+// Choice are the clusters to run on.
+type Choice struct {
+	// Group is the group they are of; empty without groups.
+	Group string
+	// Clusters are sorted. Without any, Message says why.
+	Clusters []string
+	// GivenUp have the workload and are lost, and Clusters take their place. Sorted.
+	GivenUp []string
+	// Message says what was left out and why, for a person.
+	Message string
+	// Again is after what time the choice may be another one; 0 when time alone changes nothing.
+	Again time.Duration
+}
+
+// Selectors are the selectors of a placement; a cluster that any one of them chooses may run the workload.
+func Selectors(p v1alpha1.Placement) []v1alpha1.ClusterSelector {
+	var all []v1alpha1.ClusterSelector
+	for _, g := range groupsOf(p) {
+		all = append(all, selectorOf(g.Clusters))
+	}
+	return all
+}
+
+func selectorOf(s *v1alpha1.ClusterSelector) v1alpha1.ClusterSelector {
+	if s == nil {
+		return v1alpha1.ClusterSelector{}
+	}
+	return *s
+}
+
+func groupsOf(p v1alpha1.Placement) []v1alpha1.ClusterGroup {
+	if len(p.Groups) > 0 {
+		return p.Groups
+	}
+	return []v1alpha1.ClusterGroup{{Clusters: p.Clusters}}
+}
+
+// Choose decides. The first group that can take the workload gets it, beginning with the one that has it. An error is a
+// *backends.Error: no group can meet the spread constraints.
+func Choose(p v1alpha1.Placement, s Situation) (Choice, error) {
+	groups := groupsOf(p)
+	first := max(0, slices.IndexFunc(groups, func(g v1alpha1.ClusterGroup) bool { return g.Name == s.Group }))
+	var none []string
+	var unmet error
+	var lost *Choice
+	var again time.Duration
+	for i := range groups {
+		t, err := newTrial(p, s, groups[(first+i)%len(groups)])
+		if err != nil {
+			return Choice{}, err
+		}
+		again = sooner(again, t.again)
+		c, err := t.choose()
+		switch {
+		case err != nil:
+			unmet = cmp.Or(unmet, err)
+		case len(c.Clusters) == 0:
+			none = append(none, c.Message)
+		case len(intersection(c.Clusters, t.lost)) == len(c.Clusters):
+			// What runs there stays, unless a further group can take it.
+			lost = cmp.Or(lost, &c)
+		default:
+			return complete(p, s, c, again), nil
+		}
+	}
+	switch {
+	case lost != nil:
+		return complete(p, s, *lost, again), nil
+	case unmet != nil:
+		return Choice{}, unmet
+	default:
+		return Choice{Message: strings.Join(slices.Compact(none), "; "), Again: again}, nil
+	}
+}
+
+// complete adds what is lost in any group and not chosen.
+func complete(p v1alpha1.Placement, s Situation, c Choice, again time.Duration) Choice {
+	c.Again = again
+	if p.Failover == nil {
+		return c
+	}
+	t := &trial{placement: p, situation: s}
+	for _, name := range s.Chosen.Clusters {
+		cluster, known := s.Fleet.Get(name)
+		if !known || !s.Running[name] || slices.Contains(c.Clusters, name) {
+			continue
+		}
+		if lost, _ := t.lostSince(cluster); lost {
+			c.GivenUp = append(c.GivenUp, name)
+		}
+	}
+	return c
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// trial is the choice within one group.
+type trial struct {
+	group     string
+	placement v1alpha1.Placement
+	situation Situation
+	// pool are the clusters that can be taken; lost those among them that may be given up, the longest lost first.
+	pool []backends.Cluster
+	lost []string
+	// left are the clusters left out, by the reason.
+	left  map[string][]string
+	again time.Duration
+}
+
+func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*trial, error) {
+	m, err := backends.NewMatcher(g.Clusters)
+	if err != nil {
+		return nil, &backends.Error{Code: backends.CodeInvalidPlacement, Field: "spec.placement", Value: g.Name,
+			Message: "the selector of clusters is not valid", Remedy: "correct it", Err: err}
+	}
+	t := &trial{group: g.Name, placement: p, situation: s, left: map[string][]string{}}
+	since := map[string]time.Time{}
+	for _, name := range s.Chosen.Clusters {
+		c, known := s.Fleet.Get(name)
+		if !known || !m.Matches(c) {
+			continue
+		}
+		if why := t.refuse(c); why != "" {
+			t.left[why] = append(t.left[why], name)
+			continue
+		}
+		t.pool = append(t.pool, c)
+		if s.Running[name] && p.Failover != nil {
+			if lost, at := t.lostSince(c); lost {
+				t.lost = append(t.lost, name)
+				since[name] = at
+			}
+		}
+	}
+	slices.SortStableFunc(t.lost, func(a, b string) int { return since[a].Compare(since[b]) })
+	return t, nil
+}
+
+// refuse says why a cluster cannot be taken; it is empty when it can. What runs there stays.
+func (t *trial) refuse(c backends.Cluster) string {
+	for _, constraint := range t.placement.Spread {
+		if constraint.By != v1alpha1.SpreadByCluster && topologyOf(c, constraint) == "" {
+			return "has no " + titleOf(constraint)
+		}
+	}
+	switch {
+	case t.situation.Running[c.Name]:
+		return ""
+	case c.Leaving || c.Ready != metav1.ConditionTrue:
+		return "not ready"
+	case t.untolerated(c.Taints):
+		return "tainted, and spec.placement.tolerations does not tolerate it"
+	default:
+		return t.situation.Chosen.Unfit[c.Name]
+	}
+}
+
+func (t *trial) choose() (Choice, error) {
+	chosen, err := pick(t.placement, t.pool, t.situation.Running)
+	if err != nil {
+		return Choice{}, err
+	}
+	lost, message := t.lost, t.message()
+	if len(lost) > 0 && tooMany(t.situation) {
+		message = join(message, fmt.Sprintf("more than %d%% of the backend's clusters are lost at once, so that failover waits",
+			t.situation.MaxLostPercent))
+		lost = nil
+	}
+	pool, found := t.pool, true
+	for found {
+		pool, chosen, found = t.replace(pool, chosen, lost)
+	}
+	return Choice{Group: t.group, Clusters: chosen, Message: message}, nil
+}
+
+// replace finds lost clusters that others can take the place of: all together, or else one. Without anything in its place a
+// cluster is kept.
+func (t *trial) replace(pool []backends.Cluster, chosen, lost []string) ([]backends.Cluster, []string, bool) {
+	in := intersection(lost, chosen)
+	if len(in) == 0 {
+		return pool, chosen, false
+	}
+	for i := -1; i < len(in); i++ {
+		gone := lost
+		if i >= 0 {
+			gone = in[i : i+1]
+		}
+		without := slices.DeleteFunc(slices.Clone(pool), func(c backends.Cluster) bool { return slices.Contains(gone, c.Name) })
+		if other, err := pick(t.placement, without, t.situation.Running); err == nil && t.replaces(other, chosen) {
+			return without, other, true
+		}
+	}
+	return pool, chosen, false
+}
+
+// replaces tells whether a choice without a lost cluster makes up for it.
+func (t *trial) replaces(without, with []string) bool {
+	fewer := len(intersection(without, t.lost)) < len(intersection(with, t.lost))
+	if t.situation.Divided {
+		return fewer && len(intersection(without, t.lost)) < len(without)
+	}
+	return fewer && len(without) >= len(with)
+}
+
+func intersection(names, others []string) []string {
+	var both []string
+	for _, name := range names {
+		if slices.Contains(others, name) {
+			both = append(both, name)
+		}
+	}
+	return both
+}
+
+// tooMany is true when so many clusters are lost that the backend itself is the likelier cause.
+func tooMany(s Situation) bool {
+	var lost, all int
+	for _, c := range s.Fleet.Clusters {
+		if c.Leaving {
+			continue
+		}
+		all++
+		if c.Ready != metav1.ConditionTrue {
+			lost++
+		}
+	}
+	return lost*100 > all*int(s.MaxLostPercent)
+}
+
+// message says what was left out.
+func (t *trial) message() string {
+	var parts []string
+	for _, why := range sortedKeys(t.left) {
+		parts = append(parts, list(t.left[why])+": "+why)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "left out: " + strings.Join(parts, "; ")
+}
+
+func sortedKeys(m map[string][]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// list names the first clusters of a list.
+func list(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}

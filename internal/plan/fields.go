@@ -1,0 +1,62 @@
+package plan
+
+import "github.com/fleetworkload/fleetworkload/backends"
+
+// Field is a field of the spec, as docs/backends.md lists it.
+type Field struct {
+	// Path without "spec.".
+	Path string
+	// Karmada and OCM say how each carries it out.
+	Karmada, OCM string
+	// Needs is the feature without which a driver refuses it; empty when every driver can do it.
+	Needs backends.Feature
+}
+
+// Later tells whether the field is refused on every backend as yet, and what to do instead.
+func (f Field) Later() (remedy string, later bool) {
+	for _, l := range laterFields {
+		if l.path == "spec."+f.Path {
+			return l.remedy, true
+		}
+	}
+	return "", false
+}
+
+const (
+	decided = "decided by the operator"
+	inOnes  = "in the clusters' target manifests"
+)
+
+// Fields are all fields of the spec that a person can set, down to those that a backend might treat in its own way.
+var Fields = []Field{
+	{Path: "backend", Karmada: "a connection to a Karmada control plane", OCM: "a connection to a hub"},
+	{Path: "replicas", Karmada: "static weights equal to the numbers", OCM: inOnes},
+	{Path: "template", Karmada: "the object itself, with a PropagationPolicy", OCM: "a ManifestWork a cluster"},
+	{Path: "template (cluster-scoped)", Karmada: "a ClusterPropagationPolicy", OCM: "a ManifestWork a cluster", Needs: backends.FeatureClusterScoped},
+	{Path: "companions", Karmada: "a Work for each, in the cluster's execution namespace", OCM: "a ManifestWork for each"},
+	{Path: "dependencies", Karmada: "a Work for each, shared by all who use it", OCM: "a ManifestWork for each, shared by all who use it"},
+	{Path: "placement.clusters", Karmada: "names, from Cluster objects", OCM: "a Placement, with one predicate"},
+	{Path: "placement.groups", Karmada: "names", OCM: "a Placement, with a predicate a group"},
+	{Path: "placement.numberOfClusters", Karmada: decided, OCM: decided},
+	{Path: "placement.tolerations", Karmada: decided, OCM: decided},
+	{Path: "placement.spread", Karmada: decided, OCM: decided},
+	{Path: "placement.division", Karmada: "static weights equal to the numbers", OCM: inOnes},
+	{Path: "placement.division.preference", Karmada: "room from status.resourceSummary", OCM: "room from status.allocatable"},
+	{Path: "placement.failover", Karmada: decided, OCM: decided, Needs: backends.FeatureHold},
+	{Path: "overrides.clusters", Karmada: "rules of an OverridePolicy", OCM: inOnes},
+	{Path: "overrides.images", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.commands", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.args", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.env", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.resources", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.labels", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.annotations", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.partition", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.patches", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "migration"},
+	{Path: "conflictPolicy", Karmada: "conflictResolution", OCM: "a ReadOnly work looks first, since OCM always adopts"},
+	{Path: "deletionPolicy", Karmada: "preserveResourcesOnDeletion", OCM: "deleteOption"},
+	{Path: "suspend", Karmada: "suspension.dispatching", OCM: "works stay as they are", Needs: backends.FeatureHold},
+	{Path: "backendOptions.karmada", Karmada: "merged into PropagationPolicy and OverridePolicy", OCM: "not used"},
+	{Path: "backendOptions.ocm", Karmada: "not used", OCM: "merged into Placement and ManifestWork"},
+}
