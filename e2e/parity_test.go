@@ -64,6 +64,8 @@ var parityTemplates = map[string]string{
   spec: {schedule: "0 0 29 2 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: "registry.example.com/shop/web:1"}]}}}}}}`,
 	"Renamed": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: APP-other},
   spec: {replicas: 2, selector: {matchLabels: {app: APP}}, template: {metadata: {labels: {app: APP}}, spec: PODS}}}`,
+	"Referring": `{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: APP}},
+  template: {metadata: {labels: {app: APP}}, spec: {serviceAccountName: missing, containers: [{name: web, image: "registry.example.com/shop/web:1"}]}}}}`,
 	"Asking": `{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: APP}},
   template: {metadata: {labels: {app: APP}}, spec: {containers: [{name: web, image: "registry.example.com/shop/web:1", resources: {requests: {cpu: "1", memory: 64Mi}}}]}}}}`,
 }
@@ -125,6 +127,9 @@ var parityCases = []parityCase{
 	{name: "selects-nothing", spec: `overrides: [{clusters: {names: [member3]}, images: [{container: web, tag: "2"}]}]`},
 
 	{name: "renamed", template: "Renamed", spec: `{replicas: 1, deletionPolicy: Orphan, conflictPolicy: Adopt, dependencies: Ignore}`},
+	{name: "companion", spec: `companions: [{apiVersion: v1, kind: ConfigMap, metadata: {name: extra}, data: {a: b}}]`},
+	{name: "dependency-missing", template: "Referring", spec: `dependencies: Propagate`, want: "- - -", not: v1alpha1.ReasonDependencyMissing},
+	{name: "dependency-ignored", template: "Referring", spec: `{dependencies: Ignore, replicas: 0}`, want: "0 0 -"},
 	{name: "suspended", spec: `suspend: true`, want: "- - -", not: v1alpha1.ReasonSuspended},
 	{name: "options", spec: `backendOptions: {karmada: {propagationPolicy: {priority: 3}}, ocm: {manifestWork: {manifestConfigs: [{conditionRules: [{condition: Busy, type: CEL, celExpressions: ["false"], message: idle}]}]}}}`},
 }

@@ -17,6 +17,7 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,6 +87,50 @@ var acts = []act{
 			g.Expect(podUIDs(ctx, r.fw)).To(Equal(r.pods))
 		},
 	},
+	{
+		label: "create-along", kind: deployment,
+		before: refersToSettings,
+		begin:  func(ctx context.Context, r *attempt) { create(ctx, r.fw) },
+		ended: func(ctx context.Context, g Gomega, r *attempt) {
+			endsReady(ctx, g, r)
+			g.Expect(withSettings(ctx, r)).To(Equal(world.members[:2]))
+		},
+	},
+	{
+		label: "delete-along", kind: cloneSet,
+		before: func(ctx context.Context, r *attempt) {
+			refersToSettings(ctx, r)
+			isRunning(ctx, r)
+		},
+		begin: func(ctx context.Context, r *attempt) { Expect(hub().Delete(ctx, r.fw)).To(Succeed()) },
+		ended: func(ctx context.Context, g Gomega, r *attempt) {
+			endsGone(ctx, g, r)
+			g.Expect(withSettings(ctx, r)).To(BeEmpty())
+		},
+	},
+}
+
+// refersToSettings makes the pods refer to a ConfigMap, which travels along.
+func refersToSettings(ctx context.Context, r *attempt) {
+	GinkgoHelper()
+	Expect(hub().Create(ctx, configMap(r.fw.Namespace, "settings", "one"))).To(Succeed())
+	r.fw.Spec.Dependencies = v1alpha1.DependencyPolicyPropagate
+	podSpec(r.fw, func(spec map[string]any) {
+		spec["volumes"] = []any{map[string]any{"name": "settings", "configMap": map[string]any{"name": "settings"}}}
+	})
+}
+
+// withSettings are the members that have it.
+func withSettings(ctx context.Context, r *attempt) (members []string) {
+	GinkgoHelper()
+	for _, name := range world.members {
+		err := member(name).Get(ctx, client.ObjectKey{Namespace: r.fw.Namespace, Name: "settings"}, &corev1.ConfigMap{})
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		if err == nil {
+			members = append(members, name)
+		}
+	}
+	return members
 }
 
 func isRunning(ctx context.Context, r *attempt) {
