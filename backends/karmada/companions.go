@@ -97,6 +97,9 @@ func (d *Driver) applyCarrier(
 	if err != nil {
 		return carrierStep{}, err
 	}
+	if live != nil {
+		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
+	}
 	adopt := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt || c.Shared && live != nil && isCarrier(live) && adopts(live)
 	want, err := renderCarrier(desired.Key, cluster, c, adopt)
 	if err != nil {
@@ -270,10 +273,8 @@ func (d *Driver) deleteCarriers(
 			waiting = append(waiting, step)
 		}
 	}
-	unseen := d.created.Unseen(key.UID, func(at types.NamespacedName) bool {
-		live, err := d.carrier(ctx, at)
-		return err == nil && live != nil
-	})
+	unseen, err := d.unseenCarriers(ctx, key)
+	errs = append(errs, err)
 	slices.Sort(waiting)
 	switch {
 	case len(waiting) > 0:
@@ -283,6 +284,19 @@ func (d *Driver) deleteCarriers(
 	default:
 		return "", errors.Join(errs...)
 	}
+}
+
+// unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
+func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
+	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(workv1alpha1.SchemeGroupVersion.WithKind("Work"))
+		err := client.IgnoreNotFound(d.client.Get(ctx, at, live))
+		if err != nil {
+			return false, backends.Classify("get work "+at.String(), err)
+		}
+		return live.UID != "", nil
+	})
 }
 
 // mostNamed bounds how many companions a message names.

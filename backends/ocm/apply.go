@@ -594,8 +594,8 @@ func (d *Driver) Delete(
 	if waiting, err := d.deleteCarriers(ctx, query.Key, policy, carriers); err != nil || len(waiting) > 0 {
 		return progress(waiting), err
 	}
-	if d.unseenCarriers(ctx, query.Key) {
-		return backends.Progress{Waiting: "the cache to show the companions"}, nil
+	if unseen, err := d.unseenCarriers(ctx, query.Key); err != nil || unseen {
+		return backends.Progress{Waiting: "the cache to show the companions"}, err
 	}
 	placements, err := d.placementsOf(ctx, query.Key)
 	if err != nil {

@@ -48,6 +48,9 @@ func (d *Driver) applyCarrier(ctx context.Context, desired backends.Desired, c c
 	if err != nil {
 		return "", err
 	}
+	if live != nil {
+		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
+	}
 	title := companions.Title(c.companion.Object)
 	in := intent{wanted: true, ready: contact, adopt: desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt}
 	if live == nil {
@@ -295,10 +298,12 @@ func (d *Driver) deleteCarriers(
 }
 
 // unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
-func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) bool {
-	return d.created.Unseen(key.UID, func(at types.NamespacedName) bool {
-		live, err := d.cached(ctx, newObject(manifestWorkGVK, at.Namespace, at.Name))
-		return err == nil && live != nil
+func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
+	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(manifestWorkGVK)
+		err := d.hub.Get(ctx, at, live)
+		return err == nil, explain("get ManifestWork "+at.String(), client.IgnoreNotFound(err))
 	})
 }
 
