@@ -147,6 +147,11 @@ type Selection struct {
 	Message string
 }
 
+// Without is the reason in Selection.Unfit of clusters that do not serve a kind.
+func Without(gvk schema.GroupVersionKind) string {
+	return "without " + gvk.GroupVersion().String() + " " + gvk.Kind
+}
+
 // Observation is what a backend reports about one workload.
 type Observation struct {
 	// Found is true when the backend has any object of this workload.

@@ -135,7 +135,7 @@ func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (b
 		if selection.Unfit == nil {
 			selection.Unfit = map[string]string{}
 		}
-		selection.Unfit[c.Name] = "without " + q.Workload.GVK.GroupVersion().String() + " " + q.Workload.GVK.Kind
+		selection.Unfit[c.Name] = backends.Without(q.Workload.GVK)
 	}
 	if len(chosen) > 0 && len(lacking) == len(chosen) {
 		return backends.Selection{}, notServed(q.Workload.GVK, "no chosen cluster serves it: "+list(lacking)+" do not",

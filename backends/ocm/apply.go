@@ -51,11 +51,11 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if err := refuseUnknown(desired.Selectors, fleet); err != nil {
 		return backends.Progress{}, err
 	}
-	waiting, err := d.applyPlacement(ctx, plan)
+	selected, waiting, err := d.applyPlacement(ctx, plan)
 	if err != nil || len(desired.Targets) == 0 {
 		return progress(waiting), err
 	}
-	more, err := d.applyWorks(ctx, plan, fleet)
+	more, err := d.applyWorks(ctx, plan, fleet, selected)
 	return progress(append(waiting, more...)), err
 }
 
@@ -69,52 +69,53 @@ func progress(waiting []string) backends.Progress {
 	return backends.Progress{Waiting: strings.Join(waiting, "; ")}
 }
 
-// applyPlacement makes bindings and the Placement, and removes former Placements once the new one has settled.
-func (d *Driver) applyPlacement(ctx context.Context, p plan) (waiting []string, err error) {
+// applyPlacement makes bindings and the Placement, and removes former Placements once the new one has settled. It returns
+// the choice, which is not settled while something is awaited.
+func (d *Driver) applyPlacement(ctx context.Context, p plan) (selected backends.Selection, waiting []string, err error) {
 	for _, binding := range p.bindings {
 		live, err := d.cached(ctx, binding)
 		if err != nil {
-			return nil, err
+			return selected, nil, err
 		}
 		if live != nil && live.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator {
 			continue
 		}
 		if err := d.applyInNamespace(ctx, live, binding); err != nil {
-			return nil, err
+			return selected, nil, err
 		}
 	}
 	live, err := d.cached(ctx, p.placement)
 	if err != nil {
-		return nil, err
+		return selected, nil, err
 	}
 	if live != nil && live.GetLabels()[v1alpha1.LabelUID] != string(p.desired.Key.UID) {
-		return nil, nameConflict(p.placement)
+		return selected, nil, nameConflict(p.placement)
 	}
 	switch {
 	case live != nil && live.GetDeletionTimestamp() != nil:
-		return []string{"the former Placement to go"}, nil
+		return selected, []string{"the former Placement to go"}, nil
 	case live != nil && live.GetGeneration() > 1:
 		// Its decisions are for what somebody has made of it; see readSelection.
-		return []string{"the Placement that somebody has changed to be replaced"}, d.remove(ctx, live)
+		return selected, []string{"the Placement that somebody has changed to be replaced"}, d.remove(ctx, live)
 	case live == nil:
 		if stale, err := d.hasDecisions(ctx, p.placement); err != nil || stale {
-			return []string{"the former Placement's decisions to go"}, err
+			return selected, []string{"the former Placement's decisions to go"}, err
 		}
 		if err := d.refuseForeign(ctx, p.placement, p.desired.Key); err != nil {
-			return nil, err
+			return selected, nil, err
 		}
 	}
 	if err := d.applyInNamespace(ctx, live, p.placement); err != nil {
-		return nil, err
+		return selected, nil, err
 	}
-	selected, err := d.selection(ctx, p.placement, p.desired.Selectors)
+	selected, err = d.selection(ctx, p.placement, p.desired.Query)
 	if err != nil {
-		return nil, err
+		return selected, nil, err
 	}
 	if !selected.Settled {
-		return []string{selected.Message}, nil
+		return selected, []string{selected.Message}, nil
 	}
-	return nil, d.pruneFormer(ctx, p)
+	return selected, nil, d.pruneFormer(ctx, p)
 }
 
 func (d *Driver) pruneFormer(ctx context.Context, p plan) error {
@@ -223,7 +224,7 @@ type outcome struct {
 
 // applyWorks takes the next step on every cluster that is wanted or has something of the workload. What fails on one
 // cluster does not keep the others from going on.
-func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet) ([]string, error) {
+func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, selected backends.Selection) ([]string, error) {
 	works, err := d.worksOf(ctx, p.desired.Key)
 	if err != nil {
 		return nil, err
@@ -241,6 +242,13 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet) (
 			continue
 		}
 		if jobs[work.GetNamespace()] == nil {
+			stays, err := goesOnAsking(work, selected)
+			if err != nil {
+				return nil, err
+			}
+			if stays {
+				continue
+			}
 			jobs[work.GetNamespace()] = &job{}
 		}
 		jobs[work.GetNamespace()].work = work

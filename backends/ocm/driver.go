@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
@@ -119,6 +118,9 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		if err != nil {
 			return observation, err
 		}
+		if r.isUnserved() {
+			continue // it is in Selection.Unfit
+		}
 		observation.Clusters = append(observation.Clusters, r.observe(query.Workload))
 	}
 	if err := d.observeCarriers(ctx, query.Key, &observation); err != nil {
@@ -133,14 +135,16 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		observation.Selection.Message = wrong.Error()
 		return observation, nil //nolint:nilerr // it is in the message
 	}
-	observation.Selection, err = d.selection(ctx, placement, query.Selectors)
+	observation.Selection, err = d.selection(ctx, placement, query)
+	if backends.CodeOf(err) == backends.CodeKindNotServed {
+		observation.Selection, err = backends.Selection{Message: err.Error()}, nil
+	}
 	return observation, err
 }
 
-// selection reads the choice of the Placement rendered for a query.
-func (d *Driver) selection(
-	ctx context.Context, placement *unstructured.Unstructured, asked []v1alpha1.ClusterSelector,
-) (backends.Selection, error) {
+// selection reads the choice of the Placement rendered for a query. It fails with KindNotServed when no chosen cluster
+// can run the workload.
+func (d *Driver) selection(ctx context.Context, placement *unstructured.Unstructured, query backends.Query) (backends.Selection, error) {
 	live, err := d.cached(ctx, placement)
 	if err != nil || live == nil {
 		return readSelection(nil, nil), err
@@ -166,11 +170,12 @@ func (d *Driver) selection(
 	if err != nil {
 		return backends.Selection{}, err
 	}
-	if wrong := refuseUnknown(asked, fleet); wrong != nil {
+	if wrong := refuseUnknown(query.Selectors, fleet); wrong != nil {
 		// A name mistyped in a change would look like a cluster deselected.
-		selected = backends.Selection{Message: wrong.Error()}
+		return backends.Selection{Message: wrong.Error()}, nil
 	}
-	return selected, nil
+	selected.Unfit, err = d.unfit(ctx, query, selected.Clusters, fleet)
+	return selected, err
 }
 
 // boundSets lists the cluster sets bound in the namespace, by whomever.
