@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -113,11 +114,12 @@ var _ = Describe("A cluster that does not serve the kind", Label("placement", "k
 			}
 			Expect(rowNames(one[i])).To(Equal([]string{m[1]}))
 		}
-		for i := range backends {
-			for _, fw := range []*v1alpha1.FleetWorkload{all[i], one[i], none[i]} {
-				remove(ctx, fw)
-				nothingLeft(ctx, fw, gadget)
-			}
+		every := slices.Concat(all, one, none)
+		for _, fw := range every {
+			remove(ctx, fw)
+		}
+		for _, fw := range every {
+			nothingLeft(ctx, fw, gadget)
 		}
 	}, SpecTimeout(10*time.Minute))
 })
