@@ -64,6 +64,7 @@ func environment(t *testing.T) backendtest.Environment {
 	t.Helper()
 	fleet := openLab(t)
 	backend := labClient(t, fleet, lab.Karmada)
+	backendtest.Unprotect(t, backend)
 	members := map[string]client.WithWatch{}
 	for _, m := range fleet.Members() {
 		members[m.KarmadaName] = labClient(t, fleet, m.Name)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Program chartsync copies what the Helm chart shares with config/ into the chart's files folder, where its templates
-// read it: the CRD, the rules of each role, and Karmada's admission policy. config/ is the source; `make verify` fails when a copy differs.
+// read it: the CRD, the rules of each role, and the backends' admission policies. config/ is the source; `make verify` fails when a copy differs.
 package main
 
 import (
@@ -23,6 +23,8 @@ var copies = map[string]string{
 	"rbac/karmada/cluster_role.yaml":                      "karmada-cluster-role.yaml",
 	"rbac/ocm/cluster_role.yaml":                          "ocm-cluster-role.yaml",
 	"backends/karmada/companions_policy.yaml":             "karmada-companions-policy.yaml",
+	"backends/karmada/protection_policy.yaml":             "karmada-protection-policy.yaml",
+	"backends/ocm/protection_policy.yaml":                 "ocm-protection-policy.yaml",
 }
 
 func main() {

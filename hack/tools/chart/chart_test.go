@@ -246,11 +246,15 @@ func TestRemoteBackend(t *testing.T) {
 	})
 	want := []string{
 		"ClusterRole/fleetworkload-karmada", "ClusterRoleBinding/fleetworkload-karmada", "ServiceAccount/fleetworkload",
-		"ValidatingAdmissionPolicy/fleetworkload-companions", "ValidatingAdmissionPolicyBinding/fleetworkload-companions",
+		"ValidatingAdmissionPolicy/fleetworkload-companions", "ValidatingAdmissionPolicy/fleetworkload-protection",
+		"ValidatingAdmissionPolicyBinding/fleetworkload-companions", "ValidatingAdmissionPolicyBinding/fleetworkload-protection",
 	}
 	config := build(t, "backends/karmada")
 	for _, policy := range want[3:] {
 		equal(t, policy, chart.get(t, policy)["spec"], config.get(t, policy)["spec"])
+	}
+	for _, policy := range []string{want[4], want[6]} {
+		equal(t, policy, mustRender(t, nil).get(t, policy)["spec"], build(t, "backends/ocm").get(t, policy)["spec"])
 	}
 	if got := slices.Sorted(maps.Keys(chart)); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
