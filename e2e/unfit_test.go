@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -22,9 +24,9 @@ import (
 const gadgetCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: gadgets.e2e.example.com}
+metadata: {name: gadgets.GROUP}
 spec:
-  group: e2e.example.com
+  group: GROUP
   scope: Namespaced
   names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
   versions:
@@ -36,7 +38,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: e2e-gadgets}
 rules:
-- {apiGroups: [e2e.example.com], resources: [gadgets], verbs: [get, list, watch, create, patch, delete]}
+- {apiGroups: [GROUP], resources: [gadgets], verbs: [get, list, watch, create, patch, delete]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -45,14 +47,16 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-gadg
 subjects: [{kind: ServiceAccount, name: fleetworkload, namespace: fleetworkload-system}]
 `
 
-var gadget = kind{label: "gadget", gvk: schema.GroupVersionKind{Group: "e2e.example.com", Version: "v1", Kind: "Gadget"}}
-
 // A kind that some clusters do not serve.
 var _ = Describe("A cluster that does not serve the kind", Label("placement", "karmada", "ocm"), func() {
 	It("gets nothing, says so, and gets it when it does", func(ctx SpecContext) {
 		m := world.members
+		// OCM's agents remember what a cluster has served once, so each run has a group of its own.
+		group := fmt.Sprintf("e2e%d.example.com", GinkgoRandomSeed())
+		gadget := kind{label: "gadget", gvk: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"}}
 		applied := func(control, manifest string) {
 			GinkgoHelper()
+			manifest = strings.ReplaceAll(manifest, "GROUP", group)
 			_, err := world.kubectlWith(ctx, manifest, control, "apply", "-f", "-")
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(func(ctx SpecContext) {
@@ -73,7 +77,7 @@ var _ = Describe("A cluster that does not serve the kind", Label("placement", "k
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + backend},
 				Spec: v1alpha1.FleetWorkloadSpec{
 					Backend: backend, Placement: placement,
-					Template: runtime.RawExtension{Raw: []byte(`{"apiVersion":"e2e.example.com/v1","kind":"Gadget","spec":{"size":1}}`)},
+					Template: runtime.RawExtension{Raw: []byte(`{"apiVersion":"` + group + `/v1","kind":"Gadget","spec":{"size":1}}`)},
 				},
 			})
 		}
@@ -96,7 +100,7 @@ var _ = Describe("A cluster that does not serve the kind", Label("placement", "k
 				})
 			}
 			has(all[i], m[0], m[1])
-			Expect(condition(all[i], v1alpha1.ConditionScheduled).Message).To(ContainSubstring(m[2] + ": without e2e.example.com/v1 Gadget"))
+			Expect(condition(all[i], v1alpha1.ConditionScheduled).Message).To(ContainSubstring(m[2] + ": without " + group + "/v1 Gadget"))
 			has(one[i], m[1])
 			message := becomesStalled(ctx, none[i], v1alpha1.ReasonKindNotServed)
 			Expect(message).To(And(ContainSubstring(m[2]), ContainSubstring("install its CRD")))
