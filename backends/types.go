@@ -141,6 +141,9 @@ type Selection struct {
 	Clusters []string
 	// Unfit are chosen clusters that cannot run the kind, by the reason for a person. They are in Clusters too.
 	Unfit map[string]string
+	// Serves are the versions in which chosen clusters serve the kind, sorted, of clusters of which that is known. Kinds
+	// that come with Kubernetes are left out.
+	Serves map[string][]string
 	// Settled is true when the choice is for the selectors asked about, and complete.
 	Settled bool
 	// Message says why it is not settled or is empty, for a person.

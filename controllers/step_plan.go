@@ -2,6 +2,8 @@ package controllers
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,7 +71,28 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 	}
 	s.targets = append(targets, kept...)
 	slices.SortFunc(s.targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
+	s.noteVersions()
 	return nil
+}
+
+// noteVersions tells when the clusters do not serve the kind alike: what runs it there, such as OpenKruise, differs.
+func (s *scope) noteVersions() {
+	by := map[string][]string{}
+	for _, t := range s.targets {
+		if versions := s.observed.Selection.Serves[t.Cluster]; len(versions) > 0 {
+			text := strings.Join(versions, " and ")
+			by[text] = append(by[text], t.Cluster)
+		}
+	}
+	if len(by) < 2 {
+		return
+	}
+	var parts []string
+	for _, text := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, text+" on "+bounded(by[text]))
+	}
+	s.notes = append(s.notes, fmt.Sprintf("note: the clusters have different versions of what runs a %s: it is served as %s",
+		s.plan.Template.GetKind(), strings.Join(parts, ", as ")))
 }
 
 // choose decides which of the clusters that the backend found run the workload.

@@ -53,7 +53,9 @@ func OCMOptions(c *config.OCM) ocm.Options {
 	if c == nil {
 		return ocm.Options{}
 	}
-	options := ocm.Options{ClusterSets: c.ClusterSets, Attributes: map[v1alpha1.Attribute]ocm.AttributeSource{}}
+	options := ocm.Options{
+		ClusterSets: c.ClusterSets, Attributes: map[v1alpha1.Attribute]ocm.AttributeSource{}, ShipDefinitions: c.ShipDefinitions,
+	}
 	for key, source := range c.Attributes {
 		options.Attributes[v1alpha1.Attribute(key)] = ocm.AttributeSource{Claim: source.Claim, Label: source.Label}
 	}

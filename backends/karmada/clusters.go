@@ -101,6 +101,24 @@ func serves(c *clusterv1alpha1.Cluster, gvk schema.GroupVersionKind) bool {
 	return false
 }
 
+// versions are those in which the cluster serves a kind, sorted.
+func versions(c *clusterv1alpha1.Cluster, kind schema.GroupKind) []string {
+	var served []string
+	for _, api := range c.Status.APIEnablements {
+		gv, err := schema.ParseGroupVersion(api.GroupVersion)
+		if err == nil && gv.Group == kind.Group && serves(c, gv.WithKind(kind.Kind)) {
+			served = append(served, gv.Version)
+		}
+	}
+	slices.Sort(served)
+	return served
+}
+
+// isBuiltIn tells whether a group comes with Kubernetes.
+func isBuiltIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
+
 // sameForUs tells whether a change of a cluster can change a selection or a report. Heartbeats cannot.
 func sameForUs(a, b *clusterv1alpha1.Cluster) bool {
 	return toCluster(a).Same(toCluster(b)) && reflect.DeepEqual(a.Status.APIEnablements, b.Status.APIEnablements)
@@ -123,10 +141,13 @@ func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (b
 			Remedy: "correct the field that the cause names", Err: err,
 		}
 	}
-	selection := backends.Selection{Settled: true, Clusters: chosen}
+	selection := backends.Selection{Settled: true, Clusters: chosen, Serves: map[string][]string{}}
 	var lacking []string
 	for i := range clusters {
 		c := &clusters[i]
+		if v := versions(c, q.Workload.GVK.GroupKind()); len(v) > 0 && !isBuiltIn(q.Workload.GVK.Group) && slices.Contains(chosen, c.Name) {
+			selection.Serves[c.Name] = v
+		}
 		// What a cluster serves is not known while it cannot be reached.
 		if !slices.Contains(chosen, c.Name) || live.runs(c.Name) || toCluster(c).Ready != metav1.ConditionTrue || serves(c, q.Workload.GVK) {
 			continue

@@ -52,6 +52,10 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 		return backends.Progress{}, err
 	}
 	selected, waiting, err := d.applyPlacement(ctx, plan)
+	shipped, wrong := d.shipDefinitions(ctx, desired.Query, selected.Unfit)
+	if waiting = append(waiting, shipped...); wrong != nil || err != nil && len(shipped) > 0 {
+		return progress(waiting), wrong
+	}
 	if err != nil || len(desired.Targets) == 0 {
 		return progress(waiting), err
 	}
@@ -551,7 +555,7 @@ func older(a, b *unstructured.Unstructured) bool {
 // that others have left behind.
 func (d *Driver) sweepPrerequisites(ctx context.Context, workload backends.Workload) error {
 	own := prerequisiteNames(workload.Namespace, workload.GVK.Group, workload.Resource)
-	for _, kind := range []string{prerequisiteNamespace, prerequisiteRights} {
+	for _, kind := range []string{prerequisiteNamespace, prerequisiteRights, prerequisiteDefinition} {
 		works, err := d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexPrerequisite: kind})
 		if err != nil {
 			return err

@@ -174,7 +174,10 @@ func (d *Driver) selection(ctx context.Context, placement *unstructured.Unstruct
 		// A name mistyped in a change would look like a cluster deselected.
 		return backends.Selection{Message: wrong.Error()}, nil
 	}
-	selected.Unfit, err = d.unfit(ctx, query, selected.Clusters, fleet)
+	if selected.Unfit, err = d.unfit(ctx, query, selected.Clusters, fleet); err != nil {
+		return backends.Selection{Unfit: selected.Unfit}, err
+	}
+	selected.Serves, err = d.serves(ctx, query.Workload, selected.Clusters)
 	return selected, err
 }
 

@@ -16,7 +16,7 @@ import (
 // Marks on the hub's objects, besides those of v1alpha1. None of them reaches a member cluster.
 const (
 	// labelPrerequisite tells a ManifestWork that many workloads share from one that delivers a workload. Its value is
-	// prerequisiteNamespace or prerequisiteRights.
+	// prerequisiteNamespace, prerequisiteRights or prerequisiteDefinition.
 	labelPrerequisite = "fleetworkload.io/prerequisite"
 	// annotationHash is the hash of what was rendered. Manifests are an atomic list to the API server: without the
 	// hash, a field that is no longer rendered would not be seen as missing.
@@ -28,6 +28,8 @@ const (
 
 	prerequisiteNamespace = "namespace"
 	prerequisiteRights    = "rights"
+	// prerequisiteDefinition is a CRD; see Options.ShipDefinitions.
+	prerequisiteDefinition = "definition"
 )
 
 // maxName bounds names that become label values (Placement), and ours for ManifestWorks. The agent allows a
@@ -64,6 +66,10 @@ func rightsWorkName(group, resource string) string {
 		return name
 	}
 	return bounded(name, hashOf(name))
+}
+
+func definitionWorkName(group, resource string) string {
+	return bounded("fleetworkload-crd", hashOf(group, resource))
 }
 
 // bounded joins a readable prefix and a hash to a DNS name of at most maxName characters.

@@ -18,6 +18,8 @@ type Options struct {
 	ClusterSets []string
 	// Attributes say where provider, region and zone of a cluster are found. Those not listed have defaults.
 	Attributes map[v1alpha1.Attribute]AttributeSource
+	// ShipDefinitions sends a kind's CRD, as the hub has it, to chosen clusters that lack it.
+	ShipDefinitions bool
 }
 
 // AttributeSource is where an attribute is found on a ManagedCluster: in status.clusterClaims or, when there is no such

@@ -29,14 +29,14 @@ func renderPrerequisites(cluster string, workload backends.Workload) []*unstruct
 	return works
 }
 
-// prerequisiteNames are the names of the works that renderPrerequisites renders for a workload.
+// prerequisiteNames are the names of the works that a workload may stand on.
 func prerequisiteNames(namespace, group, resource string) []string {
 	var names []string
 	if needsNamespace(namespace) {
 		names = append(names, namespaceWorkName(namespace))
 	}
 	if !slices.Contains(groupsOfAdmin, group) {
-		names = append(names, rightsWorkName(group, resource))
+		names = append(names, rightsWorkName(group, resource), definitionWorkName(group, resource))
 	}
 	return names
 }
@@ -75,13 +75,49 @@ func renderRightsWork(cluster, group, resource string) *unstructured.Unstructure
 			"verbs": []any{"get", "list", "watch", "create", "update", "patch", "delete"},
 		}},
 	}
-	return renderPrerequisite(cluster, rightsWorkName(group, resource), prerequisiteRights, manifest,
+	work := renderPrerequisite(cluster, rightsWorkName(group, resource), prerequisiteRights, manifest,
 		map[string]any{"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "namespace": "", "name": name},
 		map[string]any{
 			"type":            string(workv1.UpdateStrategyTypeServerSideApply),
 			"serverSideApply": map[string]any{"force": true, "fieldManager": workv1.DefaultFieldManager},
 		},
 		workv1.DeletePropagationPolicyTypeForeground)
+	askForVersions(work, group, resource)
+	return work
+}
+
+// versionsAsked are the versions in which clusters may serve a kind that we care about.
+var versionsAsked = []string{"v1", "v1alpha1", "v1alpha2", "v1beta1", "v1beta2"}
+
+// askForVersions adds the kind's CRD to a ManifestWork, to be read: ReadOnly never writes it and never makes it the work's
+// own, without which the agent deletes nothing (ocm pkg/work/helper, DeleteAppliedResources). The rule to orphan it says so
+// a second time.
+func askForVersions(work *unstructured.Unstructured, group, resource string) {
+	const definitions = "customresourcedefinitions"
+	name := resource + "." + group
+	paths := make([]any, 0, len(versionsAsked))
+	for _, version := range versionsAsked {
+		paths = append(paths, map[string]any{"name": version, "path": `.spec.versions[?(@.name=="` + version + `")].served`})
+	}
+	spec, _ := work.Object["spec"].(map[string]any)
+	manifests, _, _ := unstructured.NestedSlice(spec, "workload", "manifests")
+	spec["workload"] = map[string]any{"manifests": append(manifests, map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
+	})}
+	configs, _ := spec["manifestConfigs"].([]any)
+	spec["manifestConfigs"] = append(configs, map[string]any{
+		"resourceIdentifier": map[string]any{"group": "apiextensions.k8s.io", "resource": definitions, "namespace": "", "name": name},
+		"updateStrategy":     map[string]any{"type": string(workv1.UpdateStrategyTypeReadOnly)},
+		"feedbackScrapeType": string(workv1.FeedbackPollType),
+		"feedbackRules":      []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": paths}},
+	})
+	spec["deleteOption"] = map[string]any{
+		"propagationPolicy": string(workv1.DeletePropagationPolicyTypeSelectivelyOrphan),
+		"selectivelyOrphans": map[string]any{"orphaningRules": []any{map[string]any{
+			"group": "apiextensions.k8s.io", "resource": definitions, "name": name, "namespace": "",
+		}}},
+	}
+	annotate(work, annotationHash, hashOf(spec))
 }
 
 func renderPrerequisite(
@@ -105,8 +141,12 @@ func renderPrerequisite(
 
 // prerequisiteTitle says for a person what a prerequisite is.
 func prerequisiteTitle(work *unstructured.Unstructured) string {
-	if work.GetLabels()[labelPrerequisite] == prerequisiteNamespace {
+	switch work.GetLabels()[labelPrerequisite] {
+	case prerequisiteNamespace:
 		return "its namespace"
+	case prerequisiteDefinition:
+		return "the kind's CRD"
+	default:
+		return "the agent's rights for the kind"
 	}
-	return "the agent's rights for the kind"
 }

@@ -54,9 +54,10 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		return c
 	}
 	r.applied, r.available = current(workv1.WorkApplied), current(workv1.WorkAvailable)
-	if manifests := work.Status.ResourceStatus.Manifests; len(manifests) == 1 {
-		r.conditions = manifests[0].Conditions
-		r.values = feedbackValues(manifests[0].StatusFeedbacks.Values)
+	for _, m := range work.Status.ResourceStatus.Manifests {
+		if m.ResourceMeta.Ordinal == 0 {
+			r.conditions, r.values = m.Conditions, feedbackValues(m.StatusFeedbacks.Values)
+		}
 	}
 	return r, nil
 }

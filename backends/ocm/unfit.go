@@ -8,13 +8,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
 // unfit are those of the chosen clusters that do not serve the kind, as they said when they were asked for the object.
 // The hub knows nothing about what clusters serve, so the question stays on a chosen cluster: the agent repeats it, and
-// tells when the answer changes. With conflictPolicy Adopt clusters are not asked, and their rows say what is wrong.
+// tells when the answer changes. It fails with KindNotServed when none of them does. With conflictPolicy Adopt clusters are not asked, and their rows say what is wrong.
 func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []string, fleet backends.Fleet) (map[string]string, error) {
 	works, err := d.worksOf(ctx, query.Key)
 	if err != nil {
@@ -35,7 +36,7 @@ func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []strin
 		lacking[r.cluster] = backends.Without(query.Workload.GVK)
 	}
 	if len(chosen) > 0 && len(lacking) == len(chosen) {
-		return nil, &backends.Error{
+		return lacking, &backends.Error{
 			Code: backends.CodeKindNotServed, Field: "spec.template.kind",
 			Value:   fmt.Sprintf("%s %s", query.Workload.GVK.GroupVersion(), query.Workload.GVK.Kind),
 			Message: "no chosen cluster serves it: " + strings.Join(chosen[:min(len(chosen), maxWaiting)], ", ") + " do not",
@@ -43,6 +44,53 @@ func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []strin
 		}
 	}
 	return lacking, nil
+}
+
+// serves are the versions in which the chosen clusters serve the kind, as its CRD there says.
+func (d *Driver) serves(ctx context.Context, workload backends.Workload, chosen []string) (map[string][]string, error) {
+	if slices.Contains(groupsOfAdmin, workload.GVK.Group) {
+		return nil, nil
+	}
+	works, err := d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexPrerequisite: prerequisiteRights})
+	if err != nil {
+		return nil, err
+	}
+	name, known := rightsWorkName(workload.GVK.Group, workload.Resource), map[string][]string{}
+	for _, work := range works {
+		if work.GetName() != name {
+			continue
+		}
+		if _, is := slices.BinarySearch(chosen, work.GetNamespace()); !is {
+			continue
+		}
+		if versions := servedVersions(work); len(versions) > 0 {
+			known[work.GetNamespace()] = versions
+		}
+	}
+	return known, nil
+}
+
+// servedVersions reads what the agent says of the CRD that it was asked for.
+func servedVersions(work *unstructured.Unstructured) []string {
+	manifests, _, _ := unstructured.NestedFieldNoCopy(work.Object, "status", "resourceStatus", "manifests")
+	list, _ := manifests.([]any)
+	var served []string
+	for _, item := range list {
+		manifest, _ := item.(map[string]any)
+		if kind, _, _ := unstructured.NestedString(manifest, "resourceMeta", "kind"); kind != "CustomResourceDefinition" {
+			continue
+		}
+		values, _, _ := unstructured.NestedFieldNoCopy(manifest, "statusFeedback", "values")
+		all, _ := values.([]any)
+		for _, v := range all {
+			value, _ := v.(map[string]any)
+			if is, _, _ := unstructured.NestedBool(value, "fieldValue", "boolean"); is {
+				served = append(served, fmt.Sprint(value["name"]))
+			}
+		}
+	}
+	slices.Sort(served)
+	return served
 }
 
 // isUnserved tells whether the cluster was asked and does not know the kind. Nothing of the workload can be there.

@@ -132,6 +132,9 @@ type OCM struct {
 	ClusterSets []string `json:"clusterSets,omitempty"`
 	// Attributes say where provider, region and zone of a cluster are found.
 	Attributes map[string]AttributeSource `json:"attributes,omitempty"`
+	// ShipDefinitions sends a kind's CRD, as the hub has it, to chosen clusters that lack it: once, and never changed or
+	// removed afterwards.
+	ShipDefinitions bool `json:"shipDefinitions,omitempty"`
 }
 
 // AttributeSource is where an attribute is found: the claim first, then the label.
