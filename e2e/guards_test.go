@@ -144,14 +144,7 @@ var _ = Describe("A hand on the backend's objects", Label("laws", "guards"), fun
 var _ = Describe("A ManagedClusterSetBinding that an administrator takes away", Label("laws", "guards", "ocm"), func() {
 	It("costs no pod, and is asked for", func(ctx SpecContext) {
 		const backend = "unbound"
-		way, err := proxy.New(backend, hub().rest, &proxy.Journal{})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(way.Close)
-		kubeconfig := filepath.Join(world.dir, backend+".kubeconfig")
-		Expect(clientcmd.WriteToFile(way.Kubeconfig(world.tokens[lab.Hub]), kubeconfig)).To(Succeed())
-		o, namespace := ownOperator(ctx, backend, operatorOptions{more: []any{map[string]any{
-			"name": backend, "type": "OCM", "connection": map[string]any{"kubeconfigFile": kubeconfig},
-		}}})
+		o, namespace := ownOperator(ctx, backend, operatorOptions{more: []any{anotherHub(backend, nil)}})
 		binding := func() *unstructured.Unstructured {
 			obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterSet": "global"}}}
 			obj.SetGroupVersionKind(setBindingGVK)
@@ -180,6 +173,21 @@ var _ = Describe("A ManagedClusterSetBinding that an administrator takes away", 
 		remove(ctx, fw)
 	})
 })
+
+// anotherHub is the hub once more, as a backend with options of its own.
+func anotherHub(name string, options map[string]any) map[string]any {
+	GinkgoHelper()
+	way, err := proxy.New(name, hub().rest, &proxy.Journal{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(way.Close)
+	kubeconfig := filepath.Join(world.dir, name+".kubeconfig")
+	Expect(clientcmd.WriteToFile(way.Kubeconfig(world.tokens[lab.Hub]), kubeconfig)).To(Succeed())
+	backend := map[string]any{"name": name, "type": "OCM", "connection": map[string]any{"kubeconfigFile": kubeconfig}}
+	if options != nil {
+		backend["ocm"] = options
+	}
+	return backend
+}
 
 // Karmada's webhooks fail closed: without them nothing can be written.
 var _ = Describe("Karmada without its webhook", Label("laws", "law8", "guards", "karmada"), func() {

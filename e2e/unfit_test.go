@@ -33,6 +33,11 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
+// gadgetOldVersion is added where a cluster has another release of what serves the kind.
+const gadgetOldVersion = `
+  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
 const gadgetRole = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -51,35 +56,22 @@ subjects: [{kind: ServiceAccount, name: fleetworkload, namespace: fleetworkload-
 var _ = Describe("A cluster that does not serve the kind", Label("placement", "karmada", "ocm"), func() {
 	It("gets nothing, says so, and gets it when it does", func(ctx SpecContext) {
 		m := world.members
-		// OCM's agents remember what a cluster has served once, so each run has a group of its own.
-		group := fmt.Sprintf("e2e%d.example.com", GinkgoRandomSeed())
-		gadget := kind{label: "gadget", gvk: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"}}
+		gadget := newGadget("unfit")
+		group := gadget.gvk.Group
 		applied := func(control, manifest string) {
 			GinkgoHelper()
-			manifest = strings.ReplaceAll(manifest, "GROUP", group)
-			_, err := world.kubectlWith(ctx, manifest, control, "apply", "-f", "-")
-			Expect(err).NotTo(HaveOccurred())
-			DeferCleanup(func(ctx SpecContext) {
-				_, err := world.kubectlWith(ctx, manifest, control, "delete", "--ignore-not-found", "-f", "-")
-				Expect(err).NotTo(HaveOccurred())
-			})
+			applied(ctx, gadget, control, manifest)
 		}
 		applied(lab.Karmada, gadgetCRD)
 		applied(lab.Karmada, gadgetRole)
 		applied(m[0], gadgetCRD)
-		applied(m[1], gadgetCRD)
+		applied(m[1], gadgetCRD+gadgetOldVersion)
 		o, namespace := ownOperator(ctx, "unfit", operatorOptions{
 			allowedKinds: []any{map[string]any{"group": gadget.gvk.Group, "kind": gadget.gvk.Kind}},
 		})
 		o.start(ctx)
 		made := func(name, backend string, placement v1alpha1.Placement) *v1alpha1.FleetWorkload {
-			return create(ctx, &v1alpha1.FleetWorkload{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + backend},
-				Spec: v1alpha1.FleetWorkloadSpec{
-					Backend: backend, Placement: placement,
-					Template: runtime.RawExtension{Raw: []byte(`{"apiVersion":"` + group + `/v1","kind":"Gadget","spec":{"size":1}}`)},
-				},
-			})
+			return create(ctx, gadgetWorkload(namespace, name+"-"+backend, backend, gadget, placement))
 		}
 		var all, one, none []*v1alpha1.FleetWorkload
 		for _, b := range backends {
@@ -101,6 +93,10 @@ var _ = Describe("A cluster that does not serve the kind", Label("placement", "k
 			}
 			has(all[i], m[0], m[1])
 			Expect(condition(all[i], v1alpha1.ConditionScheduled).Message).To(ContainSubstring(m[2] + ": without " + group + "/v1 Gadget"))
+			eventually(ctx, all[i], readyTimeout, func(g Gomega) {
+				g.Expect(condition(all[i], v1alpha1.ConditionHealthy).Message).To(
+					ContainSubstring("it is served as v1 on " + m[0] + ", as v1 and v1beta1 on " + m[1]))
+			})
 			has(one[i], m[1])
 			message := becomesStalled(ctx, none[i], v1alpha1.ReasonKindNotServed)
 			Expect(message).To(And(ContainSubstring(m[2]), ContainSubstring("install its CRD")))
@@ -127,6 +123,58 @@ var _ = Describe("A cluster that does not serve the kind", Label("placement", "k
 		}
 	}, SpecTimeout(10*time.Minute))
 })
+
+// The same, where the operator may send the CRD.
+var _ = Describe("A cluster that lacks a CRD", Label("placement", "ocm"), func() {
+	It("gets it when that is configured, and keeps it", func(ctx SpecContext) {
+		const backend = "shipping"
+		gadget, m := newGadget(backend), world.members
+		o, namespace := ownOperator(ctx, backend, operatorOptions{
+			allowedKinds: []any{map[string]any{"group": gadget.gvk.Group, "kind": gadget.gvk.Kind}},
+			more:         []any{anotherHub(backend, map[string]any{"clusterSets": []string{"global"}, "shipDefinitions": true})},
+		})
+		o.start(ctx)
+		fw := create(ctx, gadgetWorkload(namespace, "web", backend, gadget, v1alpha1.Placement{Clusters: on(m[0])}))
+		eventually(ctx, fw, 60*time.Second, func(g Gomega) {
+			g.Expect(condition(fw, v1alpha1.ConditionScheduled).Message).To(ContainSubstring("create it there"))
+		})
+		applied(ctx, gadget, lab.Hub, gadgetCRD)
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Annotations = map[string]string{"example.com/look": "again"} })
+		eventuallyPresent(ctx, member(m[0]), gadget, client.ObjectKeyFromObject(fw), 7*time.Minute)
+		remove(ctx, fw)
+		nothingLeft(ctx, fw, gadget)
+		_, err := world.kubectl(ctx, m[0], "get", "crd", "gadgets."+gadget.gvk.Group)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = world.kubectl(ctx, m[0], "delete", "crd", "gadgets."+gadget.gvk.Group)
+		Expect(err).NotTo(HaveOccurred())
+	}, SpecTimeout(10*time.Minute))
+})
+
+// newGadget is a kind of a group of its own: OCM's agents remember what a cluster has served once.
+func newGadget(name string) kind {
+	group := fmt.Sprintf("%s%d.example.com", name, GinkgoRandomSeed())
+	return kind{label: "gadget", gvk: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"}}
+}
+
+func gadgetWorkload(namespace, name, backend string, k kind, placement v1alpha1.Placement) *v1alpha1.FleetWorkload {
+	raw := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Gadget","spec":{"size":1}}`, k.gvk.Group)
+	return &v1alpha1.FleetWorkload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.FleetWorkloadSpec{Backend: backend, Placement: placement, Template: runtime.RawExtension{Raw: []byte(raw)}},
+	}
+}
+
+// applied applies a manifest to a control plane until the spec ends.
+func applied(ctx context.Context, k kind, control, manifest string) {
+	GinkgoHelper()
+	manifest = strings.ReplaceAll(manifest, "GROUP", k.gvk.Group)
+	_, err := world.kubectlWith(ctx, manifest, control, "apply", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		_, err := world.kubectlWith(ctx, manifest, control, "delete", "--ignore-not-found", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+	})
+}
 
 func rowNames(fw *v1alpha1.FleetWorkload) []string {
 	var names []string
