@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,12 +77,11 @@ type Fleet struct {
 
 // Get returns the cluster of that name.
 func (f Fleet) Get(name string) (Cluster, bool) {
-	for _, c := range f.Clusters {
-		if c.Name == name {
-			return c, true
-		}
+	i, known := slices.BinarySearchFunc(f.Clusters, name, func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !known {
+		return Cluster{}, false
 	}
-	return Cluster{}, false
+	return f.Clusters[i], true
 }
 
 // Select returns the names of the clusters that any one of the selectors chooses, sorted.

@@ -246,7 +246,7 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 			continue
 		}
 		if jobs[work.GetNamespace()] == nil {
-			stays, err := goesOnAsking(work, selected)
+			stays, err := d.goesOnAsking(work, selected)
 			if err != nil {
 				return nil, err
 			}
@@ -341,7 +341,7 @@ func (d *Driver) applyWork(
 ) (string, error) {
 	var s state
 	if live != nil {
-		r, err := readWork(live)
+		r, err := d.reports.read(live)
 		if err != nil {
 			return "", err
 		}
@@ -373,7 +373,7 @@ func (d *Driver) applyWork(
 	}
 	switch m.write {
 	case writeWork:
-		return m.waiting, d.writeWork(ctx, live, target.work, m, p.desired.Key)
+		return m.waiting, d.writeWork(ctx, live, p.variants.of(target.work, m), m, p.desired.Key)
 	case writeMarks:
 		held := fromLive(live)
 		annotate(held, annotationHeld, "true")
@@ -384,32 +384,44 @@ func (d *Driver) applyWork(
 	return m.waiting, nil
 }
 
-// writeWork makes the ManifestWork the variant that the move asks for, if it is not.
-func (d *Driver) writeWork(ctx context.Context, live, work *unstructured.Unstructured, m move, key backends.Key) error {
-	wanted := variant(work, m)
+// writeWork makes the ManifestWork what is wanted, the variant that the move asks for, if it is not.
+func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstructured, m move, key backends.Key) error {
 	if live == nil {
-		// The cache may be behind, and an apply would turn a ManifestWork that delivers back into one that asks.
-		partial := &metav1.PartialObjectMetadata{}
-		partial.SetGroupVersionKind(manifestWorkGVK)
-		err := d.hub.Get(ctx, client.ObjectKeyFromObject(wanted), partial)
-		if err == nil && partial.Labels[v1alpha1.LabelUID] != string(key.UID) {
-			return nameConflict(wanted)
-		}
-		if !apierrors.IsNotFound(err) {
-			return explain("get "+title(wanted), err)
-		}
-	} else if upToDate(live, wanted) {
+		return d.createWork(ctx, wanted, key)
+	}
+	if d.reports.equal(live, wanted, upToDate) {
 		return nil
 	}
 	if m.onEvidence {
 		wanted.SetResourceVersion(live.GetResourceVersion())
 	}
-	_, err := ssa.Apply(ctx, d.hub, nil, wanted)
+	err := ssa.Claim(ctx, d.hub, live, wanted)
+	if err == nil {
+		_, err = ssa.Send(ctx, d.hub, wanted)
+	}
 	if isConflict(err) {
 		// It has changed since it was read; the change wakes the controller up.
 		return nil
 	}
 	return explain("apply "+title(wanted), err)
+}
+
+// createWork never touches one that is there: the cache may be behind, and an apply would turn a ManifestWork that delivers
+// back into one that asks.
+func (d *Driver) createWork(ctx context.Context, work *unstructured.Unstructured, key backends.Key) error {
+	err := ssa.Create(ctx, d.hub, work)
+	if !apierrors.IsAlreadyExists(err) {
+		return explain("create "+title(work), err)
+	}
+	partial := &metav1.PartialObjectMetadata{}
+	partial.SetGroupVersionKind(manifestWorkGVK)
+	if err := d.hub.Get(ctx, client.ObjectKeyFromObject(work), partial); err != nil {
+		return explain("get "+title(work), client.IgnoreNotFound(err))
+	}
+	if partial.Labels[v1alpha1.LabelUID] != string(key.UID) {
+		return nameConflict(work)
+	}
+	return nil
 }
 
 // upToDate also sees fields that somebody has added to the manifest: for the API server it is one value.
@@ -450,14 +462,14 @@ func fromLive(live *unstructured.Unstructured) *unstructured.Unstructured {
 func (d *Driver) removeWork(
 	ctx context.Context, live *unstructured.Unstructured, policy v1alpha1.DeletionPolicy, contact bool,
 ) (string, error) {
-	r, err := readWork(live)
+	r, err := d.reports.read(live)
 	if err != nil {
 		return "", err
 	}
 	m := next(r.state(), intent{policy: policy, ready: contact})
 	switch m.write {
 	case writeWork:
-		return m.waiting, d.writeWork(ctx, live, fromLive(live), m, backends.Key{})
+		return m.waiting, d.writeWork(ctx, live, variant(fromLive(live), m), m, backends.Key{})
 	case writeDelete:
 		return m.waiting, d.remove(ctx, live)
 	case writeNothing, writeMarks:
@@ -489,23 +501,25 @@ func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterP
 		if live != nil && live.GetDeletionTimestamp() != nil {
 			return prerequisiteTitle(wanted) + " (being removed, it will be made again)", nil
 		}
-		if _, err := ssa.Apply(ctx, d.hub, live, wanted); err != nil {
-			return "", explain("apply "+title(wanted), err)
+		if !d.reports.equal(live, wanted, ssa.UpToDate) {
+			if _, err := ssa.Send(ctx, d.hub, wanted); err != nil {
+				return "", explain("apply "+title(wanted), err)
+			}
 		}
 		if missing == "" {
-			missing = awaitPrerequisite(live, wanted)
+			missing = d.awaitPrerequisite(live, wanted)
 		}
 	}
 	return missing, nil
 }
 
 // awaitPrerequisite says what is awaited of a prerequisite; empty when the agent has applied it.
-func awaitPrerequisite(live, wanted *unstructured.Unstructured) string {
+func (d *Driver) awaitPrerequisite(live, wanted *unstructured.Unstructured) string {
 	what := "the agent to apply " + prerequisiteTitle(wanted)
 	if live == nil {
 		return what
 	}
-	r, err := readWork(live)
+	r, err := d.reports.read(live)
 	switch {
 	case err != nil || r.applied == nil:
 		return what

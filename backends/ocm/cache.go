@@ -263,6 +263,9 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 				if unknown, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 					obj = unknown.Obj
 				}
+				if o, ok := obj.(client.Object); ok {
+					d.reports.forget(o.GetUID())
+				}
 				d.changed(ctx, nil, obj, notify, kick)
 			},
 		}

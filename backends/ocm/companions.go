@@ -71,7 +71,7 @@ func (d *Driver) applyCarrier(ctx context.Context, desired backends.Desired, c c
 		// What its owner sends is used as it is; being among its users keeps it when the owner goes.
 		return "", d.patchCarrier(ctx, live, asWritten(live, carrierFromLive(live), users), c.companion)
 	}
-	r, err := readWork(live)
+	r, err := d.reports.read(live)
 	if err != nil {
 		return "", err
 	}
@@ -222,7 +222,7 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 		switch {
 		case wanted[client.ObjectKeyFromObject(live)], kept && p.desired.Keep.Keeps(isShared(live)):
 			continue
-		case kept && !hasArrived(running[cluster], target), !kept && running[cluster] != nil:
+		case kept && !d.hasArrived(running[cluster], target), !kept && running[cluster] != nil:
 			waiting = append(waiting, cluster+": the workload to do without "+companions.Title(carried(live)))
 			continue
 		}
@@ -237,14 +237,14 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 }
 
 // hasArrived tells whether the cluster has the workload's newest manifest, or shall not get it.
-func hasArrived(work *unstructured.Unstructured, target clusterPlan) bool {
+func (d *Driver) hasArrived(work *unstructured.Unstructured, target clusterPlan) bool {
 	if target.hold {
 		return true
 	}
 	if work == nil || work.GetAnnotations()[annotationHash] != target.work.GetAnnotations()[annotationHash] {
 		return false
 	}
-	r, err := readWork(work)
+	r, err := d.reports.read(work)
 	return err == nil && r.state().applied == metav1.ConditionTrue
 }
 
@@ -258,7 +258,7 @@ func (d *Driver) leaveCarrier(
 	if others := users.Without(key); len(others) > 0 {
 		return "", d.patchCarrier(ctx, live, asWritten(live, carrierFromLive(live), others), c)
 	}
-	r, err := readWork(live)
+	r, err := d.reports.read(live)
 	if err != nil {
 		return "", err
 	}
@@ -320,7 +320,7 @@ func (d *Driver) observeCarriers(ctx context.Context, key backends.Key, o *backe
 	}
 	foreign := map[string][]string{}
 	for _, live := range carriers {
-		r, err := readWork(live)
+		r, err := d.reports.read(live)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (d *Driver) shipDefinition(ctx context.Context, query backends.Query, clust
 		return "", err
 	}
 	if live != nil {
-		return awaitPrerequisite(live, live), nil
+		return d.awaitPrerequisite(live, live), nil
 	}
 	definition := unstructuredOf(definitionGVK)
 	err = d.hub.Get(ctx, client.ObjectKey{Name: name}, definition)
@@ -54,7 +54,7 @@ func (d *Driver) shipDefinition(ctx context.Context, query backends.Query, clust
 		return "", explain("get CRD "+name, err)
 	}
 	work := renderDefinitionWork(cluster, query.Workload, definition)
-	_, err = ssa.Apply(ctx, d.hub, nil, work)
+	_, err = ssa.Send(ctx, d.hub, work)
 	return "the agent to create " + prerequisiteTitle(work), explain("apply "+title(work), err)
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -35,6 +36,8 @@ type Driver struct {
 	hub    client.Client
 	synced atomic.Bool
 	needs  needs
+	// reports spare reading again what has not changed.
+	reports reports
 	// created are the carriers that the cache may not show yet.
 	created companions.Created
 
@@ -114,7 +117,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	}
 	observation.Found = len(works)+len(placements) > 0
 	for _, work := range works {
-		r, err := readWork(work)
+		r, err := d.reports.read(work)
 		if err != nil {
 			return observation, err
 		}
@@ -257,10 +260,13 @@ func (d *Driver) list(
 	return items, nil
 }
 
-// cached returns the cached object of that name, or nil.
+// uncopied reads what is in the cache itself.
+var uncopied = &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
+
+// cached returns the cached object of that name, or nil. It must not be changed.
 func (d *Driver) cached(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := unstructuredOf(obj.GroupVersionKind())
-	err := d.cache.Get(ctx, client.ObjectKeyFromObject(obj), live)
+	err := d.cache.Get(ctx, client.ObjectKeyFromObject(obj), live, uncopied)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -3,8 +3,10 @@ package ocm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,11 +49,13 @@ func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructure
 	}
 	objects := slices.Concat(plan.bindings, []*unstructured.Unstructured{plan.placement})
 	for _, target := range plan.targets {
-		objects = append(objects, target.prerequisites...)
+		for _, prerequisite := range target.prerequisites {
+			objects = append(objects, prerequisite.DeepCopy())
+		}
 		for _, c := range target.carriers {
 			objects = append(objects, asWritten(c.work, c.work, companions.Users{}.With(desired.Key)))
 		}
-		objects = append(objects, target.work)
+		objects = append(objects, target.work.DeepCopy())
 	}
 	return objects, nil
 }
@@ -62,6 +66,7 @@ type plan struct {
 	bindings  []*unstructured.Unstructured
 	placement *unstructured.Unstructured
 	targets   []clusterPlan
+	variants  *variants
 }
 
 // clusterPlan is what Apply wants on the hub for one cluster.
@@ -70,12 +75,13 @@ type clusterPlan struct {
 	hold          bool
 	prerequisites []*unstructured.Unstructured
 	carriers      []carrier
-	// work is the ManifestWork in its final form; see variant for the others.
+	// work is the ManifestWork in its final form; see variant for the others. Clusters may share its spec, which must not be
+	// changed.
 	work *unstructured.Unstructured
 }
 
 func newPlan(desired backends.Desired, opts Options) (plan, error) {
-	p := plan{desired: desired}
+	p := plan{desired: desired, variants: &variants{}}
 	if err := refuseOwnership(desired.Targets); err != nil {
 		return plan{}, err
 	}
@@ -85,14 +91,19 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 	}
 	p.placement = placement
 	p.bindings = renderBindings(desired.Key.Namespace, opts)
+	rendered := map[*unstructured.Unstructured]*unstructured.Unstructured{}
+	prerequisites := renderPrerequisites("", desired.Workload)
 	for _, target := range effectiveTargets(desired) {
-		work, err := renderWork(desired, target)
-		if err != nil {
-			return plan{}, err
+		work, known := rendered[target.Manifest]
+		if !known {
+			if work, err = renderWork(desired, target); err != nil {
+				return plan{}, err
+			}
+			rendered[target.Manifest] = work
 		}
-		t := clusterPlan{
-			cluster: target.Cluster, hold: target.Hold, work: work,
-			prerequisites: renderPrerequisites(target.Cluster, desired.Workload),
+		t := clusterPlan{cluster: target.Cluster, hold: target.Hold, work: inNamespace(work, target.Cluster)}
+		for _, prerequisite := range prerequisites {
+			t.prerequisites = append(t.prerequisites, inNamespace(prerequisite, target.Cluster))
 		}
 		t.addCompanions(desired)
 		p.targets = append(p.targets, t)
@@ -396,6 +407,44 @@ func checkConfig(field string, config map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// inNamespace is the object for another cluster. Only its metadata may be changed: the rest is the same.
+func inNamespace(obj *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	out.Object["metadata"] = maps.Clone(metadata)
+	out.SetNamespace(namespace)
+	return out
+}
+
+// variants keep those that were made from specs of a plan: many clusters need the same one.
+type variants struct {
+	mu   sync.Mutex
+	made map[variation]*unstructured.Unstructured
+}
+
+// variation tells variants of one plan apart. Specs with one hash are equal.
+type variation struct {
+	hash     string
+	strategy workv1.UpdateStrategyType
+	deletion workv1.DeletePropagationPolicyType
+	removing string
+	held     bool
+}
+
+// of is variant, of which only the metadata may be changed.
+func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
+	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.made[key] == nil {
+		if v.made == nil {
+			v.made = map[variation]*unstructured.Unstructured{}
+		}
+		v.made[key] = variant(work, m)
+	}
+	return inNamespace(v.made[key], work.GetNamespace())
 }
 
 // variant is the ManifestWork with another update strategy and delete option; see next for when.

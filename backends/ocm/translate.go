@@ -26,7 +26,10 @@ type report struct {
 	uid         string
 	deleting    bool
 	annotations map[string]string
-	spec        workv1.ManifestWorkSpec
+	// strategy is empty when the ManifestWork names none.
+	strategy workv1.UpdateStrategyType
+	// deletion is empty when the ManifestWork says nothing about it.
+	deletion workv1.DeletePropagationPolicyType
 	// manifest is the target manifest that the hub holds.
 	manifest map[string]any
 	// applied and available are the whole work's, for its newest generation only; nil otherwise.
@@ -37,29 +40,46 @@ type report struct {
 }
 
 func readWork(obj *unstructured.Unstructured) (report, error) {
-	var work workv1.ManifestWork
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &work); err != nil {
-		return report{}, fmt.Errorf("read ManifestWork %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+	var status workv1.ManifestWorkStatus
+	if raw, _ := obj.Object["status"].(map[string]any); raw != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &status); err != nil {
+			return report{}, fmt.Errorf("read ManifestWork %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+		}
 	}
 	r := report{
-		name: work.Name, cluster: work.Namespace, uid: work.Labels[v1alpha1.LabelUID],
-		deleting: !work.DeletionTimestamp.IsZero(), annotations: work.Annotations, spec: work.Spec,
-		manifest: firstManifest(obj),
+		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID],
+		deleting: !obj.GetDeletionTimestamp().IsZero(), annotations: obj.GetAnnotations(),
+		manifest: firstManifest(obj), strategy: strategyOf(obj),
 	}
+	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "deleteOption", "propagationPolicy")
+	r.deletion = workv1.DeletePropagationPolicyType(policy)
+	generation := obj.GetGeneration()
 	current := func(conditionType string) *metav1.Condition {
-		c := meta.FindStatusCondition(work.Status.Conditions, conditionType)
-		if c == nil || c.ObservedGeneration != work.Generation {
+		c := meta.FindStatusCondition(status.Conditions, conditionType)
+		if c == nil || c.ObservedGeneration != generation {
 			return nil
 		}
 		return c
 	}
 	r.applied, r.available = current(workv1.WorkApplied), current(workv1.WorkAvailable)
-	for _, m := range work.Status.ResourceStatus.Manifests {
+	for _, m := range status.ResourceStatus.Manifests {
 		if m.ResourceMeta.Ordinal == 0 {
 			r.conditions, r.values = m.Conditions, feedbackValues(m.StatusFeedbacks.Values)
 		}
 	}
 	return r, nil
+}
+
+// strategyOf is the strategy by which a ManifestWork of ours applies its one manifest.
+func strategyOf(obj *unstructured.Unstructured) workv1.UpdateStrategyType {
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "manifestConfigs")
+	configs, _ := value.([]any)
+	if len(configs) == 0 {
+		return ""
+	}
+	config, _ := configs[0].(map[string]any)
+	strategy, _, _ := unstructured.NestedString(config, "updateStrategy", "type")
+	return workv1.UpdateStrategyType(strategy)
 }
 
 // firstManifest is the only manifest of a ManifestWork of ours, as it is in obj.
@@ -103,11 +123,11 @@ func (r report) state() state {
 		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,
 		applied: metav1.ConditionUnknown, object: r.presence(), owned: true,
 	}
-	if len(r.spec.ManifestConfigs) > 0 && r.spec.ManifestConfigs[0].UpdateStrategy != nil {
-		s.strategy = r.spec.ManifestConfigs[0].UpdateStrategy.Type
+	if r.strategy != "" {
+		s.strategy = r.strategy
 	}
-	if r.spec.DeleteOption != nil {
-		s.deletion = r.spec.DeleteOption.PropagationPolicy
+	if r.deletion != "" {
+		s.deletion = r.deletion
 	}
 	if r.applied != nil {
 		s.applied = r.applied.Status

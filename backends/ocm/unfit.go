@@ -23,7 +23,7 @@ func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []strin
 	}
 	var lacking map[string]string
 	for _, work := range works {
-		r, err := readWork(work)
+		r, err := d.reports.read(work)
 		if err != nil {
 			return nil, err
 		}
@@ -100,8 +100,8 @@ func (r report) isUnserved() bool {
 }
 
 // goesOnAsking tells whether a ManifestWork on a cluster that is no target stays, since the cluster's answer is why.
-func goesOnAsking(work *unstructured.Unstructured, selected backends.Selection) (bool, error) {
-	r, err := readWork(work)
+func (d *Driver) goesOnAsking(work *unstructured.Unstructured, selected backends.Selection) (bool, error) {
+	r, err := d.reports.read(work)
 	if err != nil {
 		return false, err
 	}

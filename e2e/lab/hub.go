@@ -10,7 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const ocmNamespace = "open-cluster-management-hub"
+const (
+	ocmNamespace = "open-cluster-management-hub"
+	workManager  = "ocm-work-manager"
+)
 
 // hubUnits is the management cluster with the hub side of Open Cluster Management.
 func (f *Fleet) hubUnits() ([]unit, error) {
@@ -23,26 +26,41 @@ func (f *Fleet) hubUnits() ([]unit, error) {
 		return nil, err
 	}
 	units = append(units, unit{name: "hub-manifests", needs: []string{apiServerName(Hub)}, prepare: f.prepareHub})
-	for _, c := range []struct{ name, binary, command, gates string }{
-		{"ocm-registration", "ocm-registration", "controller", ""},
-		{"ocm-placement", "ocm-placement", "controller", ""},
+	controllers, err := f.ocmUnits(
+		ocmController{name: "ocm-registration", binary: "ocm-registration", command: "controller"},
+		ocmController{name: "ocm-placement", binary: "ocm-placement", command: "controller"},
 		// OCM's own installation runs the work manager only for the sake of these.
-		{"ocm-work-manager", "ocm-work", "manager", "ManifestWorkReplicaSet=true,CleanUpCompletedManifestWork=true"},
-	} {
+		ocmController{
+			name: workManager, binary: "ocm-work", command: "manager",
+			args: []string{"--feature-gates=ManifestWorkReplicaSet=true,CleanUpCompletedManifestWork=true"},
+		})
+	if err != nil {
+		return nil, err
+	}
+	units = append(units, controllers...)
+	return append(units, f.heartbeatUnit()), nil
+}
+
+// ocmController is one of OCM's controllers on the hub.
+type ocmController struct {
+	name, binary, command string
+	args                  []string
+}
+
+func (f *Fleet) ocmUnits(controllers ...ocmController) ([]unit, error) {
+	var units []unit
+	for _, c := range controllers {
 		p, err := f.ports(c.name)
 		if err != nil {
 			return nil, err
 		}
 		args := append([]string{c.command}, ocmArgs(f.Kubeconfig(Hub), ocmNamespace, p[c.name])...)
-		if c.gates != "" {
-			args = append(args, "--feature-gates="+c.gates)
-		}
 		units = append(units, unit{
-			name: c.name, needs: []string{"hub-manifests"}, command: f.command(c.binary, args...),
+			name: c.name, needs: []string{"hub-manifests"}, command: f.command(c.binary, append(args, c.args...)...),
 			ready: answers(httpsURL(p[c.name], "/healthz")),
 		})
 	}
-	return append(units, f.heartbeatUnit()), nil
+	return units, nil
 }
 
 // ocmArgs are the flags that all OCM components share. Without --listen they would all want port 8443 of every

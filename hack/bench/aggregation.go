@@ -35,7 +35,7 @@ func aggregation(sizes ...int) ([]comparison, error) {
 			// Ten times the clusters take ten times as long; half of that again is left for what no longer fits into caches.
 			growth = append(growth, comparison{
 				name: fmt.Sprintf("aggregate-raw-growth/%d-%d", sizes[i-1], n), ours: f.fromRaw, peer: last,
-				bar: 1.5 * float64(n) / float64(sizes[i-1]), growth: true,
+				bar: 1.5 * float64(n) / float64(sizes[i-1]), slower: true,
 			})
 		}
 		last = f.fromRaw

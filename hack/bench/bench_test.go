@@ -41,11 +41,11 @@ func TestResult(t *testing.T) {
 			"a ours=10.0us peer=49.0us ratio=4.9 bar=5 short",
 		},
 		"grows": {
-			result{comparison{name: "g", bar: 15, growth: true}, 150 * time.Microsecond, 10 * time.Microsecond},
+			result{comparison{name: "g", bar: 15, slower: true}, 150 * time.Microsecond, 10 * time.Microsecond},
 			"g ours=150.0us peer=10.0us ratio=15.0 bar=15 ok",
 		},
 		"grows too much": {
-			result{comparison{name: "g", bar: 15, growth: true}, 151 * time.Microsecond, 10 * time.Microsecond},
+			result{comparison{name: "g", bar: 15, slower: true}, 151 * time.Microsecond, 10 * time.Microsecond},
 			"g ours=151.0us peer=10.0us ratio=15.1 bar=15 short",
 		},
 	} {

@@ -3,18 +3,31 @@
 package main
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
-	// Not among the lines, which are for machines too.
-	fmt.Fprintf(os.Stderr, "%s/%s, %d processors, %s; processor time, medians\n",
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-	ok, err := run(os.Stdout, meter{rounds: 9, slice: 100 * time.Millisecond})
+	// What libraries say is not asked for.
+	log.SetLogger(logr.Discard())
+	var o options
+	flag.IntVar(&o.clusters, "clusters", 1000, "clusters of the fan-out")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds of the fan-out")
+	flag.BoolVar(&o.onlyFanOut, "only-fanout", false, "leave the other comparisons out")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ok, err := bench(ctx, o)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 	}
@@ -23,7 +36,34 @@ func main() {
 	}
 }
 
-// run prints a line a comparison, and tells whether all reach their bars.
+type options struct {
+	clusters, rounds int
+	onlyFanOut       bool
+}
+
+func bench(ctx context.Context, o options) (bool, error) {
+	// Not among the lines, which are for machines too.
+	fmt.Fprintf(os.Stderr, "%s/%s, %d processors, %s; medians; aggregate: processor time, fanout: time on the clock\n",
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	ok := true
+	if !o.onlyFanOut {
+		var err error
+		if ok, err = run(os.Stdout, meter{rounds: 9, slice: 100 * time.Millisecond}); err != nil {
+			return false, err
+		}
+	}
+	results, err := fanOutComparisons(ctx, o.clusters, o.rounds, os.Stderr)
+	if err != nil {
+		return false, fmt.Errorf("fan-out: %w", err)
+	}
+	for _, r := range results {
+		ok = ok && r.ok()
+		fmt.Println(r)
+	}
+	return ok, nil
+}
+
+// run prints a line for each comparison within this process, and tells whether all reach their bars.
 func run(out io.Writer, m meter) (bool, error) {
 	comparisons, err := aggregation(10, 100, 1000)
 	if err != nil {

@@ -15,27 +15,27 @@ type work func(n int) error
 type comparison struct {
 	name       string
 	ours, peer work
-	// bar is how many times faster than the peer we are at least. With growth it is how many times longer ours takes at
-	// most; the peer is ours then, with less to do.
+	// bar is how many times faster than the peer we are at least. With slower it is how many times longer ours takes at
+	// most: the peer does less.
 	bar    float64
-	growth bool
+	slower bool
 }
 
-// result is what came out, as processor time of one piece of work.
+// result is what came out: the time of one piece of work.
 type result struct {
 	comparison
 	oursTime, peerTime time.Duration
 }
 
 func (r result) ratio() float64 {
-	if r.growth {
+	if r.slower {
 		return float64(r.oursTime) / float64(r.peerTime)
 	}
 	return float64(r.peerTime) / float64(r.oursTime)
 }
 
 func (r result) ok() bool {
-	if r.growth {
+	if r.slower {
 		return r.ratio() <= r.bar
 	}
 	return r.ratio() >= r.bar

@@ -90,6 +90,18 @@ func (s *Set) Target(template *unstructured.Unstructured, cluster backends.Clust
 	return &unstructured.Unstructured{Object: manifest}, nil
 }
 
+// Selecting names the overrides that select the cluster: with the same ones, Target makes the same manifest.
+func (s *Set) Selecting(cluster backends.Cluster) string {
+	selecting := make([]byte, len(s.overrides))
+	for i, o := range s.overrides {
+		selecting[i] = '0'
+		if o.matcher.Matches(cluster) {
+			selecting[i] = '1'
+		}
+	}
+	return string(selecting)
+}
+
 // Partition is what the last override that selects the cluster and has a partition says. It is for the whole manifest, so
 // that no other override can come after it.
 func (s *Set) Partition(cluster backends.Cluster) (field, partition string) {

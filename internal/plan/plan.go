@@ -163,6 +163,7 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 		return nil, err
 	}
 	targets := make([]backends.Target, 0, len(clusters))
+	made := manifests{}
 	for _, c := range clusters {
 		target := backends.Target{Cluster: c.Name, Hold: p.suspended(), Ownership: backends.OwnershipOwn}
 		if n, divided := shares[c.Name]; divided {
@@ -171,7 +172,7 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 		if p.dropped(target) {
 			continue
 		}
-		if target.Manifest, err = p.manifest(c, target.Replicas); err != nil {
+		if target.Manifest, err = made.of(p, c, target.Replicas); err != nil {
 			return nil, err
 		}
 		targets = append(targets, target)
@@ -204,6 +205,32 @@ func clustersOf(fleet backends.Fleet, names []string) ([]backends.Cluster, error
 }
 
 func (p *Plan) suspended() bool { return p.fw.Spec.Suspend != nil && *p.fw.Spec.Suspend }
+
+// manifests keeps those that were made: clusters with the same overrides and replicas share one, and whatever is worked
+// out from it.
+type manifests map[variation]*unstructured.Unstructured
+
+// variation is what a manifest depends on, besides the template.
+type variation struct {
+	overrides string
+	replicas  int32
+	counted   bool
+}
+
+func (m manifests) of(p *Plan, c backends.Cluster, replicas *int32) (*unstructured.Unstructured, error) {
+	v := variation{overrides: p.overrides.Selecting(c)}
+	if replicas != nil {
+		v.replicas, v.counted = *replicas, true
+	}
+	if manifest, known := m[v]; known {
+		return manifest, nil
+	}
+	manifest, err := p.manifest(c, replicas)
+	if err == nil {
+		m[v] = manifest
+	}
+	return manifest, err
+}
 
 func (p *Plan) manifest(c backends.Cluster, replicas *int32) (*unstructured.Unstructured, error) {
 	manifest, err := p.overrides.Target(p.Template, c)

@@ -60,11 +60,11 @@ func UpToDate(live, desired *unstructured.Unstructured) bool {
 	if live == nil {
 		return false
 	}
-	owned, err := ownedFields(live)
+	owned, err := fieldsOf(live, metav1.ManagedFieldsOperationApply)
 	if err != nil {
 		return false
 	}
-	kept := desired.DeepCopy()
+	kept, copied := desired, false
 	stale := false
 	owned.Leaves().Iterate(func(p fieldpath.Path) {
 		switch {
@@ -72,6 +72,9 @@ func UpToDate(live, desired *unstructured.Unstructured) bool {
 		case !has(desired.Object, p):
 			stale = true
 		case !has(live.Object, p):
+			if !copied {
+				kept, copied = desired.DeepCopy(), true
+			}
 			removeZero(kept.Object, p)
 		}
 	})
@@ -149,10 +152,11 @@ func number(v any) (resource.Quantity, bool) {
 	}
 }
 
-func ownedFields(live *unstructured.Unstructured) (*fieldpath.Set, error) {
+// fieldsOf are the fields that we own by the operation.
+func fieldsOf(live *unstructured.Unstructured, operation metav1.ManagedFieldsOperationType) (*fieldpath.Set, error) {
 	owned := fieldpath.NewSet()
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != FieldOwner || entry.Operation != metav1.ManagedFieldsOperationApply ||
+		if entry.Manager != FieldOwner || entry.Operation != operation ||
 			entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}

@@ -1,0 +1,93 @@
+package ocm
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// reports keep what was worked out from ManifestWorks as long as they do not change: between two passes, few of a
+// thousand do. They are a help and no position; without them everything is read again.
+type reports struct {
+	mu sync.Mutex
+	by map[types.UID]*remembered
+}
+
+// remembered is about one version of a ManifestWork.
+type remembered struct {
+	version string
+	report  *report
+	// wanted are the marks of a ManifestWork that this version was found to be equal to.
+	wanted marks
+}
+
+// marks identify what was rendered, together with the ManifestWork's name.
+type marks struct{ hash, removing, held string }
+
+func marksOf(obj *unstructured.Unstructured) marks {
+	annotations := obj.GetAnnotations()
+	return marks{hash: annotations[annotationHash], removing: annotations[annotationRemoving], held: annotations[annotationHeld]}
+}
+
+// of returns what is remembered of exactly this version. It is called with the lock held.
+func (r *reports) of(obj *unstructured.Unstructured) *remembered {
+	if obj.GetUID() == "" || obj.GetResourceVersion() == "" {
+		return &remembered{}
+	}
+	if r.by == nil {
+		r.by = map[types.UID]*remembered{}
+	}
+	m := r.by[obj.GetUID()]
+	if m == nil || m.version != obj.GetResourceVersion() {
+		m = &remembered{version: obj.GetResourceVersion()}
+		r.by[obj.GetUID()] = m
+	}
+	return m
+}
+
+// read is readWork. The report must not be changed.
+func (r *reports) read(obj *unstructured.Unstructured) (report, error) {
+	r.mu.Lock()
+	known := r.of(obj).report
+	r.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	read, err := readWork(obj)
+	if err != nil {
+		return report{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of(obj).report = &read
+	return read, nil
+}
+
+// equal is equal, which is one and the same function for all calls with one ManifestWork, and which need not be asked again
+// about what it has called equal.
+func (r *reports) equal(live, wanted *unstructured.Unstructured, equal func(live, wanted *unstructured.Unstructured) bool) bool {
+	marks := marksOf(wanted)
+	if live == nil || marks.hash == "" {
+		return equal(live, wanted)
+	}
+	r.mu.Lock()
+	known := r.of(live).wanted == marks
+	r.mu.Unlock()
+	if known {
+		return true
+	}
+	if !equal(live, wanted) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of(live).wanted = marks
+	return true
+}
+
+func (r *reports) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.by, uid)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/client-go/rest"
+)
+
+// OCMHub is an API server with Open Cluster Management's kinds and its controllers for Placements and
+// ManifestWorkReplicaSets, for whoever brings clusters of their own. Nothing on it looks after ManagedClusters.
+type OCMHub struct {
+	fleet *Fleet
+}
+
+// StartOCMHub starts a hub with its state in dir, which must be empty or new. The limits of OCM's clients are raised until
+// they limit nothing. The processes run until Stop; when the start fails they are ended.
+func StartOCMHub(ctx context.Context, dir string, out io.Writer) (*OCMHub, error) {
+	f, unlock, err := openLocked(ctx, dir, out)
+	if err != nil {
+		return nil, err
+	}
+	err = f.startOCMHub(ctx)
+	unlock()
+	if err == nil {
+		return &OCMHub{fleet: f}, nil
+	}
+	err = fmt.Errorf("start a hub of Open Cluster Management: %w", err)
+	if exists(f.state.path) {
+		// The caller's time may be over, which must not leave processes behind.
+		err = errors.Join(err, f.Down(context.WithoutCancel(ctx)))
+	}
+	return nil, err
+}
+
+func (f *Fleet) startOCMHub(ctx context.Context) error {
+	if err := f.claim(Options{}); err != nil {
+		return err
+	}
+	if err := f.provide(ctx, "etcd", "kube-apiserver", "kube-controller-manager", "ocm-placement", "ocm-work"); err != nil {
+		return err
+	}
+	units, err := f.ocmHubUnits()
+	if err != nil {
+		return err
+	}
+	return f.run(ctx, units)
+}
+
+func (f *Fleet) ocmHubUnits() ([]unit, error) {
+	units, err := f.etcdUnits()
+	if err != nil {
+		return nil, err
+	}
+	units, err = collect(units,
+		func() (unit, error) { return f.apiServerUnit(apiServer{cluster: Hub}) },
+		func() (unit, error) {
+			// What goes with its owner, such as a Placement's decisions, is collected. Namespaces stay bare.
+			return f.controllerManagerUnit(controllerManager{cluster: Hub, controllers: "garbage-collector-controller"})
+		})
+	if err != nil {
+		return nil, err
+	}
+	units = append(units, unit{name: "hub-manifests", needs: []string{apiServerName(Hub)}, prepare: f.prepareHub})
+	// The last of two flags of one name counts.
+	unlimited := []string{"--kube-api-qps=100000", "--kube-api-burst=100000"}
+	controllers, err := f.ocmUnits(
+		ocmController{name: "ocm-placement", binary: "ocm-placement", command: "controller", args: unlimited},
+		ocmController{
+			name: workManager, binary: "ocm-work", command: "manager",
+			args: append(unlimited, "--feature-gates=ManifestWorkReplicaSet=true"),
+		})
+	return append(units, controllers...), err
+}
+
+// RESTConfig is the administrator's client configuration.
+func (h *OCMHub) RESTConfig() (*rest.Config, error) { return h.fleet.RESTConfig(Hub) }
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (h *OCMHub) Kubeconfig() string { return h.fleet.Kubeconfig(Hub) }
+
+// Check returns an error that names each process that has died.
+func (h *OCMHub) Check(ctx context.Context) error { return h.fleet.Check(ctx) }
+
+// Stop ends the processes and deletes the folder.
+func (h *OCMHub) Stop() error { return h.fleet.Down(context.Background()) }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/jsonpath"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// answered tells whether the status speaks about the newest generation.
+func answered(work *workv1.ManifestWork) bool {
+	c := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkAvailable)
+	return c != nil && c.ObservedGeneration == work.Generation
+}
+
+// asks tells whether the ManifestWork only asks for the object.
+func asks(work *workv1.ManifestWork) bool {
+	configs := work.Spec.ManifestConfigs
+	return len(configs) > 0 && configs[0].UpdateStrategy != nil &&
+		configs[0].UpdateStrategy.Type == workv1.UpdateStrategyTypeReadOnly
+}
+
+// statusOf is what a cluster's work agent says of a ManifestWork with one manifest when all goes well: an object that is
+// only asked for is not there, one that is delivered is there and runs.
+func statusOf(work *workv1.ManifestWork, now metav1.Time) (workv1.ManifestWorkStatus, error) {
+	present := metav1.ConditionTrue
+	if asks(work) {
+		present = metav1.ConditionFalse
+	}
+	condition := func(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: "Simulated", ObservedGeneration: generation, LastTransitionTime: now}
+	}
+	report := workv1.ManifestCondition{Conditions: []metav1.Condition{
+		condition(workv1.ManifestApplied, metav1.ConditionTrue, 0), condition(workv1.ManifestAvailable, present, 0),
+	}}
+	if present == metav1.ConditionTrue {
+		values, err := feedback(work)
+		if err != nil {
+			return workv1.ManifestWorkStatus{}, err
+		}
+		report.StatusFeedbacks.Values = values
+		report.Conditions = append(report.Conditions, condition("StatusFeedbackSynced", metav1.ConditionTrue, 0))
+	}
+	return workv1.ManifestWorkStatus{
+		Conditions: []metav1.Condition{
+			condition(workv1.WorkApplied, metav1.ConditionTrue, work.Generation),
+			condition(workv1.WorkAvailable, present, work.Generation),
+		},
+		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{report}},
+	}, nil
+}
+
+// feedback evaluates the rules over the member object, as the agent does.
+func feedback(work *workv1.ManifestWork) ([]workv1.FeedbackValue, error) {
+	object, err := memberObject(work)
+	if err != nil || len(work.Spec.ManifestConfigs) == 0 {
+		return nil, err
+	}
+	var values []workv1.FeedbackValue
+	for _, rule := range work.Spec.ManifestConfigs[0].FeedbackRules {
+		for _, path := range rule.JsonPaths {
+			found, err := lookUp(path.Path, object)
+			if err != nil {
+				return nil, fmt.Errorf("feedback %s: %w", path.Name, err)
+			}
+			if value := fieldValue(found); value != nil {
+				values = append(values, workv1.FeedbackValue{Name: path.Name, Value: *value})
+			}
+		}
+	}
+	return values, nil
+}
+
+// memberObject is the manifest as a cluster has it once it runs.
+func memberObject(work *workv1.ManifestWork) (map[string]any, error) {
+	if len(work.Spec.Workload.Manifests) != 1 {
+		return nil, fmt.Errorf("it has %d manifests, want 1", len(work.Spec.Workload.Manifests))
+	}
+	object := map[string]any{}
+	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &object); err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	maps.Copy(metadata, map[string]any{
+		"uid": "member-" + string(work.UID), "generation": work.Generation,
+		"ownerReferences": []any{map[string]any{"kind": "AppliedManifestWork", "name": work.Name}},
+	})
+	status := map[string]any{"observedGeneration": work.Generation, "updateRevision": "new", "currentRevision": "new"}
+	if spec, _ := object["spec"].(map[string]any); spec["replicas"] != nil {
+		for _, counter := range []string{
+			"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas",
+			"updatedAvailableReplicas", "expectedUpdatedReplicas",
+		} {
+			status[counter] = spec["replicas"]
+		}
+	}
+	object["status"] = status
+	return object, nil
+}
+
+// paths keeps parsed JSONPaths: there are few, and each is evaluated for every cluster.
+var paths sync.Map
+
+// lookUp is the first value that a path leads to, nil when there is none.
+func lookUp(path string, object map[string]any) (any, error) {
+	cached, known := paths.Load(path)
+	if !known {
+		parsed := jsonpath.New(path).AllowMissingKeys(true)
+		if err := parsed.Parse("{" + path + "}"); err != nil {
+			return nil, err
+		}
+		cached, _ = paths.LoadOrStore(path, &guarded{path: parsed})
+	}
+	return cached.(*guarded).find(object)
+}
+
+// guarded evaluates a JSONPath for one caller at a time: evaluating changes it.
+type guarded struct {
+	mu   sync.Mutex
+	path *jsonpath.JSONPath
+}
+
+func (g *guarded) find(object map[string]any) (any, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	results, err := g.path.FindResults(object)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 {
+		return nil, err
+	}
+	return results[0][0].Interface(), nil
+}
+
+// fieldValue is a scalar as feedback; nil for anything else.
+func fieldValue(v any) *workv1.FieldValue {
+	switch t := v.(type) {
+	case string:
+		return &workv1.FieldValue{Type: workv1.String, String: &t}
+	case bool:
+		return &workv1.FieldValue{Type: workv1.Boolean, Boolean: &t}
+	case int64:
+		return &workv1.FieldValue{Type: workv1.Integer, Integer: &t}
+	case float64:
+		n := int64(t)
+		return &workv1.FieldValue{Type: workv1.Integer, Integer: &n}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/internal/config"
+)
+
+const (
+	// backend is the hub's name in the operator's configuration.
+	backend = "ocm"
+	// stopTime is how long the operator may take to stop.
+	stopTime = 30 * time.Second
+)
+
+// operator is the operator's own program, running.
+type operator struct {
+	command *exec.Cmd
+	metrics string
+	log     string
+	ended   chan struct{}
+	err     error
+}
+
+// startOperator builds the operator and starts it with the hub as its management cluster and as its only backend.
+func startOperator(ctx context.Context, dir, kubeconfig string, progress io.Writer) (*operator, error) {
+	program := filepath.Join(dir, "manager")
+	fmt.Fprintln(progress, "building the operator")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/manager")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the operator: %w\n%s", err, out)
+	}
+	file, err := writeConfig(dir, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	o := &operator{log: filepath.Join(dir, "manager.log"), ended: make(chan struct{})}
+	if o.metrics, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(o.log)
+	if err != nil {
+		return nil, fmt.Errorf("create the operator's log: %w", err)
+	}
+	defer log.Close()
+	o.command = exec.Command(program, "--config="+file, "--kubeconfig="+kubeconfig, "--leader-elect=false",
+		"--metrics-bind-address="+o.metrics, "--health-probe-bind-address=0")
+	o.command.Stdout, o.command.Stderr = log, log
+	// It is told to stop by us, after whoever waits for it.
+	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := o.command.Start(); err != nil {
+		return nil, fmt.Errorf("start the operator: %w", err)
+	}
+	go func() {
+		o.err = o.command.Wait()
+		close(o.ended)
+	}()
+	err = poll(ctx, "the operator to start", func() error {
+		_, err := o.effort(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, o.check(), o.stop())
+	}
+	return o, nil
+}
+
+func writeConfig(dir, kubeconfig string) (string, error) {
+	raw, err := yaml.Marshal(config.Configuration{
+		APIVersion: config.APIVersion, Kind: config.Kind,
+		Backends: []config.Backend{{
+			Name: backend, Type: config.TypeOCM, Connection: config.Connection{KubeconfigFile: kubeconfig},
+			OCM: &config.OCM{ClusterSets: []string{clusterSet}},
+		}},
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode the operator's configuration: %w", err)
+	}
+	file := filepath.Join(dir, "manager.yaml")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		return "", fmt.Errorf("write the operator's configuration: %w", err)
+	}
+	return file, nil
+}
+
+// freeAddress is a loopback address that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// check is an error once the operator has ended.
+func (o *operator) check() error {
+	select {
+	case <-o.ended:
+		log, _ := os.ReadFile(o.log)
+		return fmt.Errorf("the operator has ended: %w\n%s", errors.Join(o.err, errors.New("its log:")), log)
+	default:
+		return nil
+	}
+}
+
+func (o *operator) stop() error {
+	// An operator that has ended cannot be told to.
+	_ = o.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-o.ended:
+		return nil
+	case <-time.After(stopTime):
+		return errors.Join(errors.New("the operator did not stop"), o.command.Process.Kill())
+	}
+}
+
+// effort is what the operator has done since its start.
+type effort struct {
+	passes    float64
+	processor time.Duration
+}
+
+func (e effort) since(before effort) effort {
+	return effort{passes: e.passes - before.passes, processor: e.processor - before.processor}
+}
+
+// effort reads the operator's metrics.
+func (o *operator) effort(ctx context.Context) (effort, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.metrics+"/metrics", nil)
+	if err != nil {
+		return effort{}, fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return effort{}, fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	return readEffort(resp.Body)
+}
+
+// readEffort sums up the metrics of an operator.
+func readEffort(metrics io.Reader) (effort, error) {
+	var e effort
+	lines := bufio.NewScanner(metrics)
+	for lines.Scan() {
+		name, number, _ := strings.Cut(lines.Text(), " ")
+		name, _, _ = strings.Cut(name, "{")
+		if name != "controller_runtime_reconcile_total" && name != "process_cpu_seconds_total" {
+			continue
+		}
+		value, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return effort{}, fmt.Errorf("read the operator's metric %s: %w", name, err)
+		}
+		if name == "process_cpu_seconds_total" {
+			e.processor = time.Duration(value * float64(time.Second))
+		} else {
+			e.passes += value
+		}
+	}
+	return e, lines.Err()
+}

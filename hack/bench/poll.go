@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// patience is how long anything may take.
+	patience = 5 * time.Minute
+	// interval is short, since somebody measures what happens next, and no measured time depends on it.
+	interval = 100 * time.Millisecond
+)
+
+// poll asks until there is no error.
+func poll(ctx context.Context, what string, ask func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w: %w", what, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
