@@ -46,7 +46,9 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 		if err := r.apply(ctx, s); err != nil {
 			return err
 		}
-		s.waiting = selection.Message
+		if selection.Message != "" {
+			s.waiting = selection.Message
+		}
 		return nil
 	}
 	choice, err := r.choose(s)

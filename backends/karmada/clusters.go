@@ -159,7 +159,7 @@ func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (b
 		selection.Unfit[c.Name] = backends.Without(q.Workload.GVK)
 	}
 	if len(chosen) > 0 && len(lacking) == len(chosen) {
-		return backends.Selection{}, notServed(q.Workload.GVK, "no chosen cluster serves it: "+list(lacking)+" do not",
+		return backends.Selection{}, notServed(q.Workload.GVK, "no chosen cluster serves it ("+list(lacking)+")",
 			"install its CRD on the clusters")
 	}
 	if len(chosen) == 0 {

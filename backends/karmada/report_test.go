@@ -256,6 +256,7 @@ func TestChoose(t *testing.T) {
 	got, err := choose(q, clusters, world{})
 	want := backends.Selection{
 		Settled: true, Clusters: []string{"good", "lost", "old", "tainted"}, Unfit: map[string]string{"old": "without apps.kruise.io/v1alpha1 CloneSet"},
+		Serves: map[string][]string{"good": {"v1alpha1"}, "lost": {"v1alpha1"}, "tainted": {"v1alpha1"}},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)

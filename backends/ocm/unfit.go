@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // unfit are those of the chosen clusters that do not serve the kind, as they said when they were asked for the object.
@@ -39,7 +39,7 @@ func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []strin
 		return lacking, &backends.Error{
 			Code: backends.CodeKindNotServed, Field: "spec.template.kind",
 			Value:   fmt.Sprintf("%s %s", query.Workload.GVK.GroupVersion(), query.Workload.GVK.Kind),
-			Message: "no chosen cluster serves it: " + strings.Join(chosen[:min(len(chosen), maxWaiting)], ", ") + " do not",
+			Message: "no chosen cluster serves it (" + companions.List(chosen) + ")",
 			Remedy:  "install its CRD on the clusters",
 		}
 	}
