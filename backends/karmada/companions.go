@@ -188,7 +188,11 @@ func (d *Driver) leaveCarriers(
 		if arrived == nil {
 			arrived = hasArrived(desired, live, fleet)
 		}
-		if kept && !t.Hold && !(settled && arrived[cluster]) || !kept && live.has(cluster) {
+		needed := live.has(cluster)
+		if kept {
+			needed = !t.Hold && (!settled || !arrived[cluster])
+		}
+		if needed {
 			waiting = append(waiting, cluster+": the workload to do without "+titleOf(w))
 			continue
 		}

@@ -176,7 +176,7 @@ func (d *Driver) selection(ctx context.Context, placement *unstructured.Unstruct
 	}
 	if wrong := refuseUnknown(query.Selectors, fleet); wrong != nil {
 		// A name mistyped in a change would look like a cluster deselected.
-		return backends.Selection{Message: wrong.Error()}, nil
+		return backends.Selection{Message: wrong.Error()}, nil //nolint:nilerr // it is in the message
 	}
 	if selected.Unfit, err = d.unfit(ctx, query, selected.Clusters, fleet); err != nil {
 		return backends.Selection{Unfit: selected.Unfit}, err
