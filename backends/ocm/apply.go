@@ -377,8 +377,7 @@ func (d *Driver) applyWork(
 	case writeMarks:
 		held := fromLive(live)
 		annotate(held, annotationHeld, "true")
-		_, err := ssa.Apply(ctx, d.hub, live, held)
-		return m.waiting, explain("apply "+title(held), err)
+		return m.waiting, explain("patch "+title(held), ssa.Patch(ctx, d.hub, live, held))
 	case writeNothing, writeDelete:
 	}
 	return m.waiting, nil
@@ -395,15 +394,12 @@ func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstr
 	if m.onEvidence {
 		wanted.SetResourceVersion(live.GetResourceVersion())
 	}
-	err := ssa.Claim(ctx, d.hub, live, wanted)
-	if err == nil {
-		_, err = ssa.Send(ctx, d.hub, wanted)
-	}
-	if isConflict(err) {
-		// It has changed since it was read; the change wakes the controller up.
+	err := ssa.Patch(ctx, d.hub, live, wanted)
+	if isConflict(err) || apierrors.IsNotFound(err) {
+		// It has changed since it was read, or is gone; the change wakes the controller up.
 		return nil
 	}
-	return explain("apply "+title(wanted), err)
+	return explain("patch "+title(wanted), err)
 }
 
 // createWork never touches one that is there: the cache may be behind, and an apply would turn a ManifestWork that delivers

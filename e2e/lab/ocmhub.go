@@ -86,5 +86,16 @@ func (h *OCMHub) Kubeconfig() string { return h.fleet.Kubeconfig(Hub) }
 // Check returns an error that names each process that has died.
 func (h *OCMHub) Check(ctx context.Context) error { return h.fleet.Check(ctx) }
 
+// Processes are the ids of the hub's processes.
+func (h *OCMHub) Processes() []int {
+	h.fleet.state.mu.Lock()
+	defer h.fleet.state.mu.Unlock()
+	var ids []int
+	for _, p := range h.fleet.state.Processes {
+		ids = append(ids, p.PID)
+	}
+	return ids
+}
+
 // Stop ends the processes and deletes the folder.
 func (h *OCMHub) Stop() error { return h.fleet.Down(context.Background()) }

@@ -21,20 +21,40 @@ type fanOut struct {
 	hub      *hub
 	members  *members
 	operator *operator
-	sides    map[string]*measured
-	order    []string
+	// processes are all that take part.
+	processes []int
+	sides     map[string]*measured
+	order     []string
 }
 
 // measured is a side with its figures, one a round.
 type measured struct {
 	side
-	// asks tells that the side needs the clusters' answers while it is measured.
-	asks bool
+	// meanwhile is what the clusters answer while a creation is measured.
+	meanwhile manner
 	// changes tells that its change of the image is measured too.
-	changes bool
-	// created and changed are the times, creating and changing what the operator did meanwhile.
-	created, changed   []time.Duration
-	creating, changing []effort
+	changes          bool
+	created, changed []figures
+}
+
+// figures are what one creation, or one change, took.
+type figures struct {
+	clock time.Duration
+	// processor is the time of all processes that take part, operator that of the operator alone.
+	processor, operator time.Duration
+	// passes are those of the operator.
+	passes int
+}
+
+func (f figures) since(before figures) figures {
+	return figures{
+		processor: f.processor - before.processor, operator: f.operator - before.operator, passes: f.passes - before.passes,
+	}
+}
+
+func (f figures) String() string {
+	return fmt.Sprintf("%s (processor time %s; operator %s, %d passes)", f.clock.Round(time.Millisecond),
+		f.processor.Round(time.Millisecond), f.operator.Round(time.Millisecond), f.passes)
 }
 
 // Names of the sides.
@@ -70,10 +90,10 @@ func fanOutComparisons(ctx context.Context, clusters, rounds int, progress io.Wr
 		return nil, err
 	}
 	f := &fanOut{hub: h, members: m, operator: o}
+	f.processes = append(h.lab.Processes(), o.command.Process.Pid, os.Getpid())
 	if err := f.run(ctx, rounds, progress); err != nil {
 		return nil, errors.Join(err, o.check(), h.lab.Check(context.WithoutCancel(ctx)))
 	}
-	f.explain(progress)
 	return f.results(clusters), nil
 }
 
@@ -82,7 +102,7 @@ func fanOutComparisons(ctx context.Context, clusters, rounds int, progress io.Wr
 func (f *fanOut) run(ctx context.Context, rounds int, progress io.Writer) error {
 	const resident = "resident"
 	first := &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyFail}
-	if _, _, err := f.turn(ctx, &measured{side: first, asks: true}, resident, false); err != nil {
+	if _, _, err := f.turn(ctx, &measured{side: first}, resident, false); err != nil {
 		return err
 	}
 	m, err := readModel(ctx, f.hub, first.workload)
@@ -92,11 +112,11 @@ func (f *fanOut) run(ctx context.Context, rounds int, progress io.Writer) error 
 	bare := byBareClient{hub: f.hub, model: m}
 	f.order = []string{sideDefault, sideBare, sideOCM, sideAdopt, sideAsking}
 	f.sides = map[string]*measured{
-		sideDefault: {side: &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyFail}, asks: true, changes: true},
-		sideAdopt:   {side: &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyAdopt}},
-		sideBare:    {side: &bare, changes: true},
-		sideAsking:  {side: &byAskingClient{byBareClient: bare, members: f.members}, asks: true},
-		sideOCM:     {side: &byReplicaSet{hub: f.hub, model: m}, changes: true},
+		sideDefault: {side: &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyFail}, meanwhile: answerQuestions, changes: true},
+		sideAdopt:   {side: &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyAdopt}, meanwhile: answerNothing},
+		sideBare:    {side: &bare, meanwhile: answerNothing, changes: true},
+		sideAsking:  {side: &byAskingClient{byBareClient: bare, members: f.members}, meanwhile: answerQuestions},
+		sideOCM:     {side: &byReplicaSet{hub: f.hub, model: m}, meanwhile: answerNothing, changes: true},
 	}
 	for round := range rounds {
 		for i := range f.order {
@@ -108,71 +128,88 @@ func (f *fanOut) run(ctx context.Context, rounds int, progress io.Writer) error 
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			s.created, s.changed = append(s.created, created), append(s.changed, changed)
-			fmt.Fprintf(progress, "round %d %-12s created in %s, changed in %s\n", round+1, name,
-				created.Round(time.Millisecond), changed.Round(time.Millisecond))
+			fmt.Fprintf(progress, "round %d %-12s created in %s\n", round+1, name, created)
+			if s.changes {
+				fmt.Fprintf(progress, "round %d %-12s changed in %s\n", round+1, name, changed)
+			}
 		}
 	}
 	return nil
 }
 
 // turn has one side bring a workload to all clusters, and change its image.
-func (f *fanOut) turn(ctx context.Context, s *measured, name string, remove bool) (created, changed time.Duration, err error) {
+func (f *fanOut) turn(ctx context.Context, s *measured, name string, remove bool) (created, changed figures, err error) {
 	if err := s.prepare(ctx, name); err != nil {
-		return 0, 0, err
+		return created, changed, err
 	}
-	f.members.setQuiet(!s.asks)
-	if created, err = f.timed(ctx, delivered(name, firstImage), s.create, &s.creating); err != nil {
-		return 0, 0, fmt.Errorf("create: %w", err)
+	f.members.setManner(s.meanwhile)
+	if created, err = f.measure(ctx, delivered(name, firstImage), s.create); err != nil {
+		return created, changed, fmt.Errorf("create: %w", err)
 	}
 	if err := f.settle(ctx, s, name, firstImage); err != nil {
-		return 0, 0, err
+		return created, changed, err
 	}
 	if s.changes {
-		f.members.setQuiet(true)
-		if changed, err = f.timed(ctx, delivered(name, secondImage), s.change, &s.changing); err != nil {
-			return 0, 0, fmt.Errorf("change: %w", err)
+		f.members.setManner(answerNothing)
+		if changed, err = f.measure(ctx, delivered(name, secondImage), s.change); err != nil {
+			return created, changed, fmt.Errorf("change: %w", err)
 		}
 		if err := f.settle(ctx, s, name, secondImage); err != nil {
-			return 0, 0, err
+			return created, changed, err
 		}
 	}
-	if !remove {
-		return created, changed, nil
+	if remove {
+		err = f.remove(ctx, s, name)
 	}
-	gone := f.members.expect(0, mentions(name))
-	if err := s.remove(ctx); err != nil {
-		return 0, 0, err
-	}
-	_, err = f.members.await(ctx, gone)
 	return created, changed, err
 }
 
-// timed tells how long it takes from before do until all ManifestWorks match.
-func (f *fanOut) timed(
-	ctx context.Context, match func(*workv1.ManifestWork) bool, do func(context.Context) error, efforts *[]effort,
-) (time.Duration, error) {
+func (f *fanOut) remove(ctx context.Context, s *measured, name string) error {
+	gone := f.members.expect(0, mentions(name))
+	if err := s.remove(ctx); err != nil {
+		return err
+	}
+	_, err := f.members.await(ctx, gone)
+	return err
+}
+
+// measure tells what it takes from before do until all ManifestWorks match.
+func (f *fanOut) measure(
+	ctx context.Context, match func(*workv1.ManifestWork) bool, do func(context.Context) error,
+) (figures, error) {
 	runtime.GC()
-	before, err := f.operator.effort(ctx)
+	before, err := f.used(ctx)
 	if err != nil {
-		return 0, err
+		return figures{}, err
 	}
 	all := f.members.expect(len(f.hub.clusters), match)
 	start := time.Now()
 	if err := do(ctx); err != nil {
-		return 0, err
+		return figures{}, err
 	}
 	end, err := f.members.await(ctx, all)
 	if err != nil {
-		return 0, err
+		return figures{}, err
 	}
-	after, err := f.operator.effort(ctx)
-	*efforts = append(*efforts, after.since(before))
-	return end.Sub(start), err
+	after, err := f.used(ctx)
+	took := after.since(before)
+	took.clock = end.Sub(start)
+	return took, err
+}
+
+// used is what has been used until now.
+func (f *fanOut) used(ctx context.Context) (figures, error) {
+	processor, err := processorTimeOf(f.processes)
+	if err != nil {
+		return figures{}, err
+	}
+	e, err := f.operator.effort(ctx)
+	return figures{processor: processor, operator: e.processor, passes: e.passes}, err
 }
 
 // settle lets all clusters answer, and the side take it in.
 func (f *fanOut) settle(ctx context.Context, s *measured, name, image string) error {
-	f.members.setQuiet(false)
+	f.members.setManner(answerAll)
 	is := delivered(name, image)
 	all := f.members.expect(len(f.hub.clusters), func(work *workv1.ManifestWork) bool { return is(work) && answered(work) })
 	if _, err := f.members.await(ctx, all); err != nil {
@@ -198,34 +235,36 @@ func delivered(name, image string) func(*workv1.ManifestWork) bool {
 	}
 }
 
-// results are the lines.
+// results are the lines: times on the clock, then processor times.
 func (f *fanOut) results(clusters int) []result {
-	line := func(name string, bar float64, slower bool, ours, peer []time.Duration) result {
-		c := comparison{name: fmt.Sprintf("fanout-%s/%d", name, clusters), bar: bar, slower: slower}
-		return result{comparison: c, oursTime: median(ours), peerTime: median(peer)}
-	}
 	adopt, ask, bare, asking, ocm := f.sides[sideAdopt], f.sides[sideDefault], f.sides[sideBare], f.sides[sideAsking], f.sides[sideOCM]
-	return []result{
-		line("create-adopt", 1.5, true, adopt.created, bare.created),
-		line("create-adopt-ocm", 1, false, adopt.created, ocm.created),
-		line("create-ask", 1.5, true, ask.created, asking.created),
-		line("create-ask-ocm", 1, false, ask.created, ocm.created),
-		line("image", 1.5, true, ask.changed, bare.changed),
-		line("image-ocm", 1, false, ask.changed, ocm.changed),
+	var lines []result
+	for _, unit := range []struct {
+		suffix string
+		of     func(figures) time.Duration
+	}{
+		{"", func(f figures) time.Duration { return f.clock }},
+		{"-processor", func(f figures) time.Duration { return f.processor }},
+	} {
+		line := func(name string, bar float64, slower bool, ours, peer []figures) {
+			c := comparison{name: fmt.Sprintf("fanout-%s%s/%d", name, unit.suffix, clusters), bar: bar, slower: slower}
+			lines = append(lines, result{comparison: c, oursTime: medianOf(ours, unit.of), peerTime: medianOf(peer, unit.of)})
+		}
+		line("create", 1.5, true, adopt.created, bare.created)
+		line("create-ocm", 1, false, adopt.created, ocm.created)
+		line("image", 1.5, true, ask.changed, bare.changed)
+		line("image-ocm", 1, false, ask.changed, ocm.changed)
+		line("ask-create", 1.5, true, ask.created, asking.created)
+		// No bar: OCM's controller asks nobody.
+		line("ask-create-ocm", 0, false, ask.created, ocm.created)
 	}
+	return lines
 }
 
-// explain says what the operator has spent.
-func (f *fanOut) explain(out io.Writer) {
-	say := func(what string, efforts []effort) {
-		var passes, processor []time.Duration
-		for _, e := range efforts {
-			passes, processor = append(passes, time.Duration(e.passes)), append(processor, e.processor)
-		}
-		fmt.Fprintf(out, "the operator, %s: %d passes, %s of processor time\n", what, median(passes), median(processor).Round(time.Millisecond))
+func medianOf(all []figures, of func(figures) time.Duration) time.Duration {
+	var times []time.Duration
+	for _, f := range all {
+		times = append(times, of(f))
 	}
-	say("create, adopting", f.sides[sideAdopt].creating)
-	say("create, asking", f.sides[sideDefault].creating)
-	say("change of the image", f.sides[sideDefault].changing)
-	say("while others create", f.sides[sideBare].creating)
+	return median(times)
 }

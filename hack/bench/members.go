@@ -26,9 +26,24 @@ type members struct {
 
 	mu       sync.Mutex
 	works    map[types.NamespacedName]*workv1.ManifestWork
-	quiet    bool
+	manner   manner
 	expected map[*expectation]bool
 	failed   chan error
+}
+
+// manner is what the clusters' agents answer for now; the rest they answer later.
+type manner int
+
+const (
+	answerAll manner = iota
+	// answerQuestions is answering ManifestWorks that only ask.
+	answerQuestions
+	answerNothing
+)
+
+// due tells whether a ManifestWork is to be answered now.
+func (m manner) due(work *workv1.ManifestWork) bool {
+	return !answered(work) && (m == answerAll || m == answerQuestions && asks(work))
 }
 
 // expectation is met when as many ManifestWorks match as are wanted.
@@ -89,7 +104,7 @@ func (m *members) see(obj any) {
 	for e := range m.expected {
 		m.check(e, key, work)
 	}
-	if !m.quiet && !answered(work) {
+	if m.manner.due(work) {
 		m.queue.Add(key)
 	}
 }
@@ -174,16 +189,12 @@ func (m *members) await(ctx context.Context, e *expectation) (time.Time, error) 
 	}
 }
 
-// setQuiet lets the agents keep their answers back, or give them all.
-func (m *members) setQuiet(quiet bool) {
+func (m *members) setManner(manner manner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.quiet = quiet
-	if quiet {
-		return
-	}
+	m.manner = manner
 	for key, work := range m.works {
-		if !answered(work) {
+		if manner.due(work) {
 			m.queue.Add(key)
 		}
 	}
@@ -193,7 +204,7 @@ func (m *members) setQuiet(quiet bool) {
 func (m *members) toAnswer(key types.NamespacedName) *workv1.ManifestWork {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if work := m.works[key]; work != nil && !m.quiet && !answered(work) {
+	if work := m.works[key]; work != nil && m.manner.due(work) {
 		return work
 	}
 	return nil

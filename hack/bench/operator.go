@@ -132,12 +132,8 @@ func (o *operator) stop() error {
 
 // effort is what the operator has done since its start.
 type effort struct {
-	passes    float64
+	passes    int
 	processor time.Duration
-}
-
-func (e effort) since(before effort) effort {
-	return effort{passes: e.passes - before.passes, processor: e.processor - before.processor}
 }
 
 // effort reads the operator's metrics.
@@ -171,7 +167,7 @@ func readEffort(metrics io.Reader) (effort, error) {
 		if name == "process_cpu_seconds_total" {
 			e.processor = time.Duration(value * float64(time.Second))
 		} else {
-			e.passes += value
+			e.passes += int(value)
 		}
 	}
 	return e, lines.Err()

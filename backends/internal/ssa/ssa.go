@@ -1,4 +1,5 @@
-// Package ssa writes backend objects by server-side apply, and only when they differ (law 3). Both drivers use it.
+// Package ssa writes backend objects so that what others have put there stays, and only when they differ (law 3): by
+// server-side apply, or by the two requests that do the same for less. Both drivers use it.
 package ssa
 
 import (

@@ -1,0 +1,92 @@
+package ssa
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Create makes an object that is not there, and fails with AlreadyExists when it is: one request, where an apply would
+// need a look before. Fields that the server does not know are refused, as by an apply.
+//
+// To the server, what was created was not applied: it is changed with Patch.
+func Create(ctx context.Context, c client.Client, desired *unstructured.Unstructured) error {
+	return c.Create(ctx, desired.DeepCopy(), &client.CreateOptions{
+		FieldManager: FieldOwner, FieldValidation: metav1.FieldValidationStrict,
+	})
+}
+
+// Patch makes the object equal to desired where desired says something, and takes out what we set before and desired
+// lacks, whether by Create, Patch or Apply. For the server it is less work than an apply. A resourceVersion of desired
+// must be the object's. Lists are replaced as a whole, so it is for kinds whose lists of ours are atomic.
+func Patch(ctx context.Context, c client.Client, live, desired *unstructured.Unstructured) error {
+	body, err := patchBody(live, desired)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode patch of %s %s: %w", desired.GetKind(), client.ObjectKeyFromObject(desired), err)
+	}
+	// Only metadata comes back: the object arrives by the watch.
+	patched := &metav1.PartialObjectMetadata{}
+	patched.SetGroupVersionKind(desired.GroupVersionKind())
+	patched.SetNamespace(desired.GetNamespace())
+	patched.SetName(desired.GetName())
+	return c.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), &client.PatchOptions{
+		FieldManager: FieldOwner, Raw: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict},
+	})
+}
+
+// patchBody is desired with a null wherever we own a field that it lacks.
+func patchBody(live, desired *unstructured.Unstructured) (map[string]any, error) {
+	owned := fieldpath.NewSet()
+	for _, operation := range []metav1.ManagedFieldsOperationType{
+		metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate,
+	} {
+		set, err := fieldsOf(live, operation)
+		if err != nil {
+			return nil, err
+		}
+		owned = owned.Union(set)
+	}
+	body, copied := desired.Object, false
+	owned.Leaves().Iterate(func(p fieldpath.Path) {
+		if has(desired.Object, p) {
+			return
+		}
+		if !copied {
+			body, copied = desired.DeepCopy().Object, true
+		}
+		setNull(body, p)
+	})
+	return body, nil
+}
+
+// setNull makes a merge patch take a field out. An item of a list cannot be taken out; its list is replaced.
+func setNull(body map[string]any, path fieldpath.Path) {
+	for i, element := range path {
+		if element.FieldName == nil {
+			return
+		}
+		if i == len(path)-1 {
+			body[*element.FieldName] = nil
+			return
+		}
+		next, isMap := body[*element.FieldName].(map[string]any)
+		if !isMap {
+			if _, says := body[*element.FieldName]; says {
+				return
+			}
+			next = map[string]any{}
+			body[*element.FieldName] = next
+		}
+		body = next
+	}
+}
