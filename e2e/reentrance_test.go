@@ -96,18 +96,6 @@ var acts = []act{
 			g.Expect(withSettings(ctx, r)).To(Equal(world.members[:2]))
 		},
 	},
-	{
-		label: "delete-along", kind: cloneSet,
-		before: func(ctx context.Context, r *attempt) {
-			refersToSettings(ctx, r)
-			isRunning(ctx, r)
-		},
-		begin: func(ctx context.Context, r *attempt) { Expect(hub().Delete(ctx, r.fw)).To(Succeed()) },
-		ended: func(ctx context.Context, g Gomega, r *attempt) {
-			endsGone(ctx, g, r)
-			g.Expect(withSettings(ctx, r)).To(BeEmpty())
-		},
-	},
 }
 
 // refersToSettings makes the pods refer to a ConfigMap, which travels along.
