@@ -91,6 +91,32 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 	return carrier{companion: c, cluster: cluster, work: work}, nil
 }
 
+// renderCarriers are the Works of all companions, as they are when everything has settled.
+func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, t := range desired.Targets {
+		for _, c := range desired.Companions {
+			if !c.NeededOn(t.Cluster) {
+				continue
+			}
+			carrier, err := renderCarrier(desired.Key, t.Cluster, c, desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt)
+			if err != nil {
+				return nil, err
+			}
+			work := carrier.work
+			work.APIVersion, work.Kind = workv1alpha1.SchemeGroupVersion.String(), "Work"
+			work.Annotations[companions.AnnotationUsers] = companions.Users{}.With(desired.Key).String()
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(work)
+			if err != nil {
+				return nil, fmt.Errorf("convert Work %s/%s: %w", work.Namespace, work.Name, err)
+			}
+			delete(content, "status")
+			objects = append(objects, &unstructured.Unstructured{Object: content})
+		}
+	}
+	return objects, nil
+}
+
 func setMarks(obj *unstructured.Unstructured, labels, annotations map[string]string) {
 	merge := func(have, more map[string]string) map[string]string {
 		out := maps.Clone(have)

@@ -18,14 +18,17 @@ import (
 // keeps the template (pkg/detector/compare.go), and a foreign one would dispatch it past the gate.
 const policyPriority = 1_000_000
 
-// Render returns the objects that carry desired out, in the order in which they are written: the OverridePolicy when
-// any cluster differs, the PropagationPolicy, the template. It returns none while there are no targets.
+// Render returns the objects that carry desired out, in the order in which they are written: the Works of companions, the
+// OverridePolicy when any cluster differs, the PropagationPolicy, the template. It returns none while there are no targets.
 func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	r, err := render(desired)
 	if err != nil || r == nil {
 		return nil, err
 	}
-	var objects []*unstructured.Unstructured
+	objects, err := renderCarriers(desired)
+	if err != nil {
+		return nil, err
+	}
 	if r.needsOverride {
 		objects = append(objects, r.override)
 	}
