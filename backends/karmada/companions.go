@@ -185,7 +185,7 @@ func (d *Driver) leaveCarriers(
 		if arrived == nil {
 			arrived = hasArrived(desired, live, fleet)
 		}
-		if kept && !t.Hold && !(settled && arrived[cluster]) || !kept && live.has(cluster) {
+		if kept && !t.Hold && (!settled || !arrived[cluster]) || !kept && live.has(cluster) {
 			waiting = append(waiting, cluster+": the workload to do without "+titleOf(w))
 			continue
 		}
