@@ -280,6 +280,7 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.NamespacedName), fleetChanged func()) {
 	switch o := obj.(type) {
 	case *clusterv1.ManagedCluster:
+		d.translated.forget()
 		if before, ok := old.(*clusterv1.ManagedCluster); ok && sameCluster(before, o, d.opts) {
 			return
 		}

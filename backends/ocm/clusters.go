@@ -3,6 +3,7 @@ package ocm
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,40 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 )
+
+// translated keeps the fleet until a ManagedCluster changes: a pass asks for it several times, and there may be a thousand.
+type translated struct {
+	mu    sync.Mutex
+	fleet *backends.Fleet
+	// changes tells a fleet that was read before the last change from one read after it.
+	changes int
+}
+
+func (t *translated) get(translate func() (backends.Fleet, error)) (backends.Fleet, error) {
+	t.mu.Lock()
+	known, before := t.fleet, t.changes
+	t.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	fleet, err := translate()
+	if err != nil {
+		return backends.Fleet{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.changes == before {
+		t.fleet = &fleet
+	}
+	return fleet, nil
+}
+
+func (t *translated) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fleet = nil
+	t.changes++
+}
 
 // claimIdentity is the UID of the cluster's kube-system namespace (ocm pkg/registration/spoke/managedcluster).
 const claimIdentity = "id.k8s.io"

@@ -27,7 +27,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// Driver carries workloads out through one OCM hub. It reads from caches and writes by server-side apply.
+// Driver carries workloads out through one OCM hub. It reads from caches, and writes only the fields that are its own.
 type Driver struct {
 	opts   Options
 	mapper meta.RESTMapper
@@ -37,7 +37,8 @@ type Driver struct {
 	synced atomic.Bool
 	needs  needs
 	// reports spare reading again what has not changed.
-	reports reports
+	reports    reports
+	translated translated
 	// created are the carriers that the cache may not show yet.
 	created companions.Created
 
@@ -90,10 +91,16 @@ func (d *Driver) Clusters(ctx context.Context) (backends.Fleet, error) {
 	if err := d.ready(ctx); err != nil {
 		return backends.Fleet{}, err
 	}
-	return d.fleet(ctx)
+	fleet, err := d.fleet(ctx)
+	return backends.Fleet{Clusters: slices.Clone(fleet.Clusters)}, err
 }
 
+// fleet translates the hub's clusters, once for each change of them. It must not be changed.
 func (d *Driver) fleet(ctx context.Context) (backends.Fleet, error) {
+	return d.translated.get(func() (backends.Fleet, error) { return d.translateClusters(ctx) })
+}
+
+func (d *Driver) translateClusters(ctx context.Context) (backends.Fleet, error) {
 	var clusters clusterv1.ManagedClusterList
 	if err := d.cache.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return backends.Fleet{}, fmt.Errorf("list cached ManagedClusters: %w", err)

@@ -241,19 +241,21 @@ func (f *fanOut) results(clusters int) []result {
 	var lines []result
 	for _, unit := range []struct {
 		suffix string
-		of     func(figures) time.Duration
+		// fasterThanOCM is no bar for processor time: OCM's controller writes one ManifestWork after the other.
+		fasterThanOCM float64
+		of            func(figures) time.Duration
 	}{
-		{"", func(f figures) time.Duration { return f.clock }},
-		{"-processor", func(f figures) time.Duration { return f.processor }},
+		{"", 1, func(f figures) time.Duration { return f.clock }},
+		{"-processor", 0, func(f figures) time.Duration { return f.processor }},
 	} {
 		line := func(name string, bar float64, slower bool, ours, peer []figures) {
 			c := comparison{name: fmt.Sprintf("fanout-%s%s/%d", name, unit.suffix, clusters), bar: bar, slower: slower}
 			lines = append(lines, result{comparison: c, oursTime: medianOf(ours, unit.of), peerTime: medianOf(peer, unit.of)})
 		}
 		line("create", 1.5, true, adopt.created, bare.created)
-		line("create-ocm", 1, false, adopt.created, ocm.created)
+		line("create-ocm", unit.fasterThanOCM, false, adopt.created, ocm.created)
 		line("image", 1.5, true, ask.changed, bare.changed)
-		line("image-ocm", 1, false, ask.changed, ocm.changed)
+		line("image-ocm", unit.fasterThanOCM, false, ask.changed, ocm.changed)
 		line("ask-create", 1.5, true, ask.created, asking.created)
 		// No bar: OCM's controller asks nobody.
 		line("ask-create-ocm", 0, false, ask.created, ocm.created)

@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
 	// What libraries say is not asked for.
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	var o options
 	flag.IntVar(&o.clusters, "clusters", 1000, "clusters of the fan-out")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds of the fan-out")
