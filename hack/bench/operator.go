@@ -113,7 +113,7 @@ func (o *operator) check() error {
 	select {
 	case <-o.ended:
 		log, _ := os.ReadFile(o.log)
-		return fmt.Errorf("the operator has ended (%v), its log:\n%s", o.err, log)
+		return fmt.Errorf("the operator has ended: %w; its log: %s", errors.Join(o.err, errors.New("exit")), log)
 	default:
 		return nil
 	}
