@@ -4,6 +4,7 @@ package karmada
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,8 +285,16 @@ func TestLostCluster(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		if !strings.Contains(strings.Join(o.Selection.Clusters, " "), lost) {
-			return o.Selection.Message
+		if !slices.Contains(o.Selection.Clusters, lost) || o.Selection.Unfit[lost] != "" {
+			return o.Selection.Message + o.Selection.Unfit[lost]
+		}
+		// Karmada's scheduler takes no cluster of which it does not know what it serves.
+		fleet, err := l.driver.Clusters(t.Context())
+		if err != nil {
+			return err.Error()
+		}
+		if c, _ := fleet.Get(lost); c.Ready != metav1.ConditionTrue {
+			return "it is not ready"
 		}
 		return ""
 	})

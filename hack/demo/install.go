@@ -34,7 +34,7 @@ func (d *demo) install(ctx context.Context, out io.Writer) error {
 		{lab.Hub, "config/crd"},
 		{lab.Hub, "config/rbac/account"},
 		{lab.Hub, "config/rbac/management"},
-		{lab.Hub, "config/rbac/ocm"},
+		{lab.Hub, "config/backends/ocm"},
 		{lab.Karmada, "config/backends/karmada"},
 	} {
 		fmt.Fprintf(out, "%-8s kubectl apply -k %s\n", base.cluster, base.path)
