@@ -278,7 +278,7 @@ func plainStatus(fw *v1alpha1.FleetWorkload) string {
 	for i := range plain.Status.Conditions {
 		m := &plain.Status.Conditions[i].Message
 		*m = strings.ReplaceAll(*m, fmt.Sprintf("%q", fw.Spec.Backend), `"BACKEND"`)
-		*m = room.ReplaceAllString(*m, "have room for N")
+		*m = strings.ReplaceAll(room.ReplaceAllString(*m, "have room for N"), fw.Namespace, "NAMESPACE")
 	}
 	return comparable(plain)
 }
