@@ -620,6 +620,10 @@ func (d *Driver) Delete(
 	if err := d.pruneBindings(ctx, query.Key); err != nil {
 		return backends.Progress{}, err
 	}
+	if len(placements) > 0 {
+		// A FleetWorkload of the same name would still meet them in the cache.
+		return backends.Progress{Waiting: "the hub to finish the removal of Placements"}, nil
+	}
 	// The cache may be behind what was written a moment ago, and after Done nobody looks again.
 	for _, gvk := range []schema.GroupVersionKind{manifestWorkGVK, placementGVK} {
 		left, err := d.leftOnHub(ctx, gvk, query.Key)
