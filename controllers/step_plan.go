@@ -46,7 +46,7 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 		if err := r.apply(ctx, s); err != nil {
 			return err
 		}
-		if selection.Message != "" {
+		if s.waiting == "" {
 			s.waiting = selection.Message
 		}
 		return nil

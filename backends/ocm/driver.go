@@ -147,8 +147,8 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	}
 	observation.Selection, err = d.selection(ctx, placement, query)
 	if backends.CodeOf(err) == backends.CodeKindNotServed {
-		// Apply says so, or what it does about it.
-		observation.Selection, err = backends.Selection{}, nil
+		// Apply fails with it, or tells what it does about it.
+		observation.Selection, err = backends.Selection{Message: err.Error()}, nil
 	}
 	return observation, err
 }
