@@ -40,6 +40,8 @@ type measured struct {
 // figures are what one creation, or one change, took.
 type figures struct {
 	clock time.Duration
+	// first is when the first ManifestWork was as wanted, on the clock.
+	first time.Duration
 	// processor is the time of all processes that take part, operator that of the operator alone.
 	processor, operator time.Duration
 	// passes are those of the operator.
@@ -53,8 +55,8 @@ func (f figures) since(before figures) figures {
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("%s (processor time %s; operator %s, %d passes)", f.clock.Round(time.Millisecond),
-		f.processor.Round(time.Millisecond), f.operator.Round(time.Millisecond), f.passes)
+	return fmt.Sprintf("%s, the first after %s (processor time %s; operator %s, %d passes)", f.clock.Round(time.Millisecond),
+		f.first.Round(time.Millisecond), f.processor.Round(time.Millisecond), f.operator.Round(time.Millisecond), f.passes)
 }
 
 // Names of the sides.
@@ -169,8 +171,7 @@ func (f *fanOut) remove(ctx context.Context, s *measured, name string) error {
 	if err := s.remove(ctx); err != nil {
 		return err
 	}
-	_, err := f.members.await(ctx, gone)
-	return err
+	return f.members.await(ctx, gone)
 }
 
 // measure tells what it takes from before do until all ManifestWorks match.
@@ -187,13 +188,12 @@ func (f *fanOut) measure(
 	if err := do(ctx); err != nil {
 		return figures{}, err
 	}
-	end, err := f.members.await(ctx, all)
-	if err != nil {
+	if err := f.members.await(ctx, all); err != nil {
 		return figures{}, err
 	}
 	after, err := f.used(ctx)
 	took := after.since(before)
-	took.clock = end.Sub(start)
+	took.clock, took.first = all.at.Sub(start), all.first.Sub(start)
 	return took, err
 }
 
@@ -212,7 +212,7 @@ func (f *fanOut) settle(ctx context.Context, s *measured, name, image string) er
 	f.members.setManner(answerAll)
 	is := delivered(name, image)
 	all := f.members.expect(len(f.hub.clusters), func(work *workv1.ManifestWork) bool { return is(work) && answered(work) })
-	if _, err := f.members.await(ctx, all); err != nil {
+	if err := f.members.await(ctx, all); err != nil {
 		return fmt.Errorf("let the clusters answer: %w", err)
 	}
 	return s.settle(ctx)

@@ -98,13 +98,13 @@ func TestExpect(t *testing.T) {
 	default:
 	}
 	m.see(first)
-	if _, err := m.await(t.Context(), e); err != nil {
+	if err := m.await(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	gone := m.expect(0, mentions("web"))
 	m.forget(first)
 	m.forget(second)
-	if _, err := m.await(t.Context(), gone); err != nil {
+	if err := m.await(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 }

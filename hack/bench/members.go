@@ -53,9 +53,9 @@ type expectation struct {
 	matched map[types.NamespacedName]bool
 	// found gets each ManifestWork that matches for the first time; it has room for all of them.
 	found chan<- *workv1.ManifestWork
-	// met is closed at the time in at.
-	met chan struct{}
-	at  time.Time
+	// met is closed at the time in at; first is when the first one matched.
+	met       chan struct{}
+	first, at time.Time
 }
 
 // startMembers watches ManifestWorks and answers them until ctx ends.
@@ -133,6 +133,9 @@ func (m *members) check(e *expectation, key types.NamespacedName, work *workv1.M
 		delete(e.matched, key)
 	case !e.matched[key]:
 		e.matched[key] = true
+		if e.first.IsZero() {
+			e.first = time.Now()
+		}
 		if e.found != nil {
 			e.found <- work
 		}
@@ -172,20 +175,20 @@ func (m *members) tell(found chan<- *workv1.ManifestWork, want int, match func(*
 	}] = true
 }
 
-// await waits until the expectation is met, and returns when that was.
-func (m *members) await(ctx context.Context, e *expectation) (time.Time, error) {
+// await waits until the expectation is met.
+func (m *members) await(ctx context.Context, e *expectation) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()
 	select {
 	case <-e.met:
-		return e.at, nil
+		return nil
 	case err := <-m.failed:
-		return time.Time{}, err
+		return err
 	case <-ctx.Done():
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.expected, e)
-		return time.Time{}, fmt.Errorf("%d of %d ManifestWorks are as expected: %w", len(e.matched), e.want, context.Cause(ctx))
+		return fmt.Errorf("%d of %d ManifestWorks are as expected: %w", len(e.matched), e.want, context.Cause(ctx))
 	}
 }
 

@@ -113,7 +113,7 @@ func (o *operator) check() error {
 	select {
 	case <-o.ended:
 		log, _ := os.ReadFile(o.log)
-		return fmt.Errorf("the operator has ended: %w; its log: %s", errors.Join(o.err, errors.New("exit")), log)
+		return errors.Join(fmt.Errorf("the operator has ended; its log:\n%s", log), o.err)
 	default:
 		return nil
 	}
