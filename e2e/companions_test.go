@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
 )
 
 // swordfish must be nowhere but in Secrets and in what carries them.
@@ -261,3 +263,21 @@ func travelsAlong(backend string) {
 		Expect(live.OwnerReferences).To(BeEmpty())
 	})
 }
+
+// The operator may write Works, which could bring anything to members: an admission policy bounds that.
+var _ = Describe("The right to write Works", Label("companions", "karmada", "laws", "law7"), func() {
+	It("is for companions of known kinds", func(ctx SpecContext) {
+		write := func(label, manifest string) error {
+			work := fmt.Sprintf(`{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {generateName: e2e-, namespace: %s, labels: {%s}},
+  spec: {workload: {manifests: [%s]}}}`, "karmada-es-"+world.members[0], label, manifest)
+			account := "--as=system:serviceaccount:" + operatorNamespace + ":" + operatorAccount
+			_, err := world.kubectlWith(ctx, work, lab.Karmada, account, "create", "--dry-run=server", "-f", "-")
+			return err
+		}
+		const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}`
+		const binding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}}`
+		Expect(write("fleetworkload.io/companion: own", configMap)).To(Succeed())
+		Expect(write("fleetworkload.io/companion: own", binding)).To(MatchError(ContainSubstring("companions may not be of this kind")))
+		Expect(write("team: shop", configMap)).To(MatchError(ContainSubstring("no Works but those of companions")))
+	})
+})
