@@ -338,11 +338,6 @@ func (d *described) state(k *Kind, report Report, env *[maxSlots]value) (State, 
 		return s, err
 	}
 	object := k.object(report, env)
-	for _, e := range d.extra {
-		if v, flat := report.Status[e.Name]; flat {
-			e.Path.put(object, v)
-		}
-	}
 	part := func(name string) any {
 		if m, ok := object[name].(map[string]any); ok {
 			return m

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -31,6 +32,7 @@ health:
   healthy: status.conditions.exists(c, c.type == "Ready" && c.status == "True")
 feedback:
 - {name: leader, path: status.members.leader}
+- {name: mode, path: spec.mode.name}
 `
 
 func widget() Description {
@@ -83,6 +85,20 @@ func TestDescribed(t *testing.T) {
 	put(t, fold, "m2", `{"observedGeneration":1,"ready":1,"phase":"Failed"}`)
 	if s := fold.Fleet().Status(); s["phase"] != "Failed" || s["members"].(map[string]any)["ready"] != int64(3) {
 		t.Errorf("the fleet is %v", s)
+	}
+}
+
+// What a cluster runs may differ from what it is to run: the manifest is sent to it, and must stay as it is.
+func TestReportsDoNotChangeTheManifest(t *testing.T) {
+	kind := gadget(t)
+	manifest := live{apiVersion: "example.io/v1", kind: "Widget", body: `{spec: {size: 2, mode: {name: new}}}`}.object(t)
+	before := manifest.DeepCopy()
+	_, err := kind.State(Report{Manifest: manifest, Status: map[string]any{"observedGeneration": int64(1), "mode": "old", "readyCondition": "True", "ready": int64(2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(manifest, before) {
+		t.Errorf("the manifest became %v", manifest.Object)
 	}
 }
 

@@ -52,13 +52,13 @@ func FuzzState(f *testing.F) {
 // check holds a State against what evidence there is.
 func check(t *testing.T, kind *Kind, report Report) {
 	t.Helper()
-	before, _ := json.Marshal(report.Status)
+	before, _ := json.Marshal(report)
 	s, err := kind.State(report)
 	again, _ := kind.State(report)
 	if !reflect.DeepEqual(s, again) {
 		t.Fatalf("%s: %+v, then %+v", kind.GVK(), s, again)
 	}
-	if after, _ := json.Marshal(report.Status); string(after) != string(before) {
+	if after, _ := json.Marshal(report); string(after) != string(before) {
 		t.Fatalf("%s: the report was changed from %s to %s", kind.GVK(), before, after)
 	}
 	if s.Health == "" || (err != nil && s.Health != unknown) {

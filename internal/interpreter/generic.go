@@ -91,19 +91,34 @@ func (k *Kind) object(report Report, env *[maxSlots]value) map[string]any {
 	nested := copied(report.Status)
 	delete(nested, fieldGeneration)
 	object["status"] = nested
+	own := map[string]bool{"metadata": true, "status": true}
+	put := func(path Path, v any) {
+		if root := path[0].Key; !own[root] {
+			object[root], own[root] = copiedValue(object[root]), true
+		}
+		path.put(object, v)
+	}
 	for i, f := range k.Status {
 		v := env[i]
 		if !v.set || f.Name == fieldTemplateGeneration {
 			continue
 		}
 		if _, flat := report.Status[f.Name]; flat || f.Name == fieldGeneration {
-			f.Path.put(object, plain(v, f.Type))
+			put(f.Path, plain(v, f.Type))
+		}
+	}
+	if k.described == nil {
+		return object
+	}
+	for _, f := range k.described.extra {
+		if v, flat := report.Status[f.Name]; flat {
+			put(f.Path, v)
 		}
 	}
 	return object
 }
 
-// copied is a deep copy: reports are not to be changed.
+// copied is a deep copy: reports, and the manifests that are sent, are not to be changed.
 func copied(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m)+1)
 	for key, v := range m {
