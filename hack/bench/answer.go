@@ -25,8 +25,8 @@ func asks(work *workv1.ManifestWork) bool {
 		configs[0].UpdateStrategy.Type == workv1.UpdateStrategyTypeReadOnly
 }
 
-// statusOf is what a cluster's work agent says of a ManifestWork with one manifest when all goes well: an object that is
-// only asked for is not there, one that is delivered is there and runs.
+// statusOf is what a cluster's work agent says of a ManifestWork when all goes well: a workload that is only asked for is
+// not there, whatever is delivered is there and runs. A ManifestWork has as many configs as manifests, in the same order.
 func statusOf(work *workv1.ManifestWork, now metav1.Time) (workv1.ManifestWorkStatus, error) {
 	present := metav1.ConditionTrue
 	if asks(work) {
@@ -35,34 +35,35 @@ func statusOf(work *workv1.ManifestWork, now metav1.Time) (workv1.ManifestWorkSt
 	condition := func(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: "Simulated", ObservedGeneration: generation, LastTransitionTime: now}
 	}
-	report := workv1.ManifestCondition{Conditions: []metav1.Condition{
-		condition(workv1.ManifestApplied, metav1.ConditionTrue, 0), condition(workv1.ManifestAvailable, present, 0),
+	status := workv1.ManifestWorkStatus{Conditions: []metav1.Condition{
+		condition(workv1.WorkApplied, metav1.ConditionTrue, work.Generation),
+		condition(workv1.WorkAvailable, present, work.Generation),
 	}}
-	if present == metav1.ConditionTrue {
-		values, err := feedback(work)
+	for i, manifest := range work.Spec.Workload.Manifests {
+		object, err := memberObject(work, manifest)
 		if err != nil {
-			return workv1.ManifestWorkStatus{}, err
+			return status, err
 		}
-		report.StatusFeedbacks.Values = values
-		report.Conditions = append(report.Conditions, condition("StatusFeedbackSynced", metav1.ConditionTrue, 0))
+		report := workv1.ManifestCondition{Conditions: []metav1.Condition{
+			condition(workv1.ManifestApplied, metav1.ConditionTrue, 0), condition(workv1.ManifestAvailable, present, 0),
+		}}
+		report.ResourceMeta.Ordinal = int32(i)
+		report.ResourceMeta.Kind, _ = object["kind"].(string)
+		if present == metav1.ConditionTrue && i < len(work.Spec.ManifestConfigs) {
+			if report.StatusFeedbacks.Values, err = feedback(work.Spec.ManifestConfigs[i], object); err != nil {
+				return status, err
+			}
+			report.Conditions = append(report.Conditions, condition("StatusFeedbackSynced", metav1.ConditionTrue, 0))
+		}
+		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, report)
 	}
-	return workv1.ManifestWorkStatus{
-		Conditions: []metav1.Condition{
-			condition(workv1.WorkApplied, metav1.ConditionTrue, work.Generation),
-			condition(workv1.WorkAvailable, present, work.Generation),
-		},
-		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{report}},
-	}, nil
+	return status, nil
 }
 
 // feedback evaluates the rules over the member object, as the agent does.
-func feedback(work *workv1.ManifestWork) ([]workv1.FeedbackValue, error) {
-	object, err := memberObject(work)
-	if err != nil || len(work.Spec.ManifestConfigs) == 0 {
-		return nil, err
-	}
+func feedback(config workv1.ManifestConfigOption, object map[string]any) ([]workv1.FeedbackValue, error) {
 	var values []workv1.FeedbackValue
-	for _, rule := range work.Spec.ManifestConfigs[0].FeedbackRules {
+	for _, rule := range config.FeedbackRules {
 		for _, path := range rule.JsonPaths {
 			found, err := lookUp(path.Path, object)
 			if err != nil {
@@ -77,13 +78,14 @@ func feedback(work *workv1.ManifestWork) ([]workv1.FeedbackValue, error) {
 }
 
 // memberObject is the manifest as a cluster has it once it runs.
-func memberObject(work *workv1.ManifestWork) (map[string]any, error) {
-	if len(work.Spec.Workload.Manifests) != 1 {
-		return nil, fmt.Errorf("it has %d manifests, want 1", len(work.Spec.Workload.Manifests))
-	}
+func memberObject(work *workv1.ManifestWork, manifest workv1.Manifest) (map[string]any, error) {
 	object := map[string]any{}
-	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &object); err != nil {
+	if err := json.Unmarshal(manifest.Raw, &object); err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	if object["kind"] == "CustomResourceDefinition" {
+		object["spec"] = map[string]any{"versions": []any{map[string]any{"name": "v1alpha1", "served": true}}}
+		return object, nil
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	maps.Copy(metadata, map[string]any{
