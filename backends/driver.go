@@ -25,7 +25,9 @@ import (
 //	R10 Delete waits: it is Done only when the backend has nothing of the key left, and the policy was carried out.
 //	R11 A held cluster's member object does not change, whatever else of Desired changes.
 //	R12 Reads are served from caches; before they are filled, methods fail with NotReady.
-//	R13 Companions come before the workload and go after it; a shared one goes when its last user has gone.
+//	R13 Companions come before the workload and go after it; a shared one goes with its last user, or is given up.
+//	R14 A shadow is no danger: what it stands for is neither written nor removed, and Yielded is said only when that is so.
+//	R15 A look only asks: the member object is neither written nor created nor removed, and what it runs is told.
 type Driver interface {
 	// Features tells what this driver can do. It is constant.
 	Features() Features
@@ -50,6 +52,13 @@ type Driver interface {
 // backend objects changed, and with the zero name when the fleet of clusters changed.
 type Runner interface {
 	Run(ctx context.Context, notify func(types.NamespacedName)) error
+}
+
+// Trier is a driver that can tell beforehand what stands against carrying a workload out.
+type Trier interface {
+	// Try lists, for a person, why Apply of desired would be refused or could not be carried out, as far as it can be told
+	// without a write: having the API server try a request (dry run) is none. It says nothing of what it cannot know.
+	Try(ctx context.Context, desired Desired) (against []string, err error)
 }
 
 // Feature is something only some drivers, or only some versions of them, can do.

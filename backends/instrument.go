@@ -94,6 +94,16 @@ func (d measured) Delete(ctx context.Context, query Query, policy v1alpha1.Delet
 	return d.Driver.Delete(ctx, query, policy)
 }
 
+// Try implements Trier; a driver that is none has nothing to say.
+func (d measured) Try(ctx context.Context, desired Desired) (against []string, err error) {
+	trier, is := d.Driver.(Trier)
+	if !is {
+		return nil, nil
+	}
+	defer d.done("Try", time.Now(), &err)
+	return trier.Try(ctx, desired)
+}
+
 func (d measured) done(method string, start time.Time, err *error) {
 	code := "ok"
 	if *err != nil {

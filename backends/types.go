@@ -48,6 +48,15 @@ type Query struct {
 	Selectors []v1alpha1.ClusterSelector
 	// Options are spec.backendOptions; a driver reads its own part.
 	Options *v1alpha1.BackendOptions
+	// Live has Observe ask the backend's API server and no cache: for the time of a hand-over, in which a word that is no
+	// longer true would make two owners.
+	Live bool
+	// Alone says that no other backend has anything of the workload any more. Delete takes the clusters that are shadows for
+	// owned, since their member objects would be nobody's; Apply takes all marks that another backend has left.
+	Alone bool
+	// Heir has Delete with Orphan leave the clusters that are shadows altogether alone, marks included: another backend owns
+	// them and will take the marks away. Without, it may write a member object once more to take them off.
+	Heir bool
 }
 
 // Desired is everything a driver needs to carry one workload out, already decided.
@@ -85,6 +94,12 @@ type Companion struct {
 	Shared bool
 	// Clusters are the targets that need it, sorted. Nil means all of them.
 	Clusters []string
+	// Elsewhere are, of a shared one and by cluster, the FleetWorkloads that need it there from another backend, during a
+	// hand-over. It may be taken over from that backend, and is given up and not deleted as long as one of them may need it.
+	Elsewhere map[string][]types.UID
+	// Foreign are the clusters on which the other backend of a hand-over uses a shared one as it is, since it is somebody
+	// else's. Adopt does not take it over there.
+	Foreign []string
 }
 
 // NeededOn tells whether the companion is for that target.
@@ -107,20 +122,25 @@ const (
 // Keeps tells whether a companion that is no longer listed stays.
 func (k Keep) Keeps(shared bool) bool { return k == KeepAll || k == KeepShared && shared }
 
-// Ownership says what a driver may do to one cluster's member object. Together with Target.Hold it is what hand-overs
-// and cluster-by-cluster rollouts stand on.
+// Ownership says what a driver may do to one cluster's member object, and to its companions there. Together with
+// Target.Hold it is what hand-overs and cluster-by-cluster rollouts stand on.
 type Ownership string
 
 const (
 	// OwnershipOwn writes the member object, creates it when missing, and removes it when the target goes.
 	OwnershipOwn Ownership = "Own"
-	// OwnershipShadow reports on the member object and never writes it.
+	// OwnershipShadow holds the manifest and reports, and neither writes nor removes the member object, also when it was
+	// owned before (R14).
 	OwnershipShadow Ownership = "Shadow"
-	// OwnershipAdopt takes over a running member object without restarting it.
+	// OwnershipAdopt owns, and takes a running member object over whatever the conflict policy says.
 	OwnershipAdopt Ownership = "Adopt"
-	// OwnershipRelease gives the member object up without deleting it.
-	OwnershipRelease Ownership = "Release"
+	// OwnershipLook asks the cluster whether the member object is there and how many replicas it is to run, and neither
+	// writes nor creates nor removes it (R15). It is for clusters on which the workload is not owned.
+	OwnershipLook Ownership = "Look"
 )
+
+// Writes tells whether the member object becomes the target manifest.
+func (o Ownership) Writes() bool { return o != OwnershipShadow && o != OwnershipLook }
 
 // Target is what one cluster must run.
 type Target struct {
@@ -172,20 +192,43 @@ type Observation struct {
 func (o Observation) Running() map[string]bool {
 	running := make(map[string]bool, len(o.Clusters))
 	for _, c := range o.Clusters {
-		running[c.Cluster] = !c.Removing
+		running[c.Cluster] = !c.Removing && (c.Sight == nil || c.Sight.Exists)
 	}
 	return running
 }
 
-// Replicas are what the clusters that have the workload were asked to run.
+// Replicas are what the clusters that have the workload were asked to run, by whomever.
 func (o Observation) Replicas() map[string]int32 {
 	replicas := make(map[string]int32, len(o.Clusters))
 	for _, c := range o.Clusters {
-		if !c.Removing && c.Desired != nil {
-			replicas[c.Cluster] = *c.Desired
+		n := c.Desired
+		if c.Sight != nil {
+			n = c.Sight.Replicas
+		}
+		if !c.Removing && n != nil {
+			replicas[c.Cluster] = *n
 		}
 	}
 	return replicas
+}
+
+// Of returns the report of one cluster.
+func (o Observation) Of(cluster string) (ClusterObservation, bool) {
+	i := slices.IndexFunc(o.Clusters, func(c ClusterObservation) bool { return c.Cluster == cluster })
+	if i < 0 {
+		return ClusterObservation{}, false
+	}
+	return o.Clusters[i], true
+}
+
+// Sight is what a look at a cluster has brought (R15).
+type Sight struct {
+	// Answered is false until the cluster has told.
+	Answered bool
+	// Exists is true when the cluster has a member object of that name, whosever it is.
+	Exists bool
+	// Replicas are what it is to run; nil when that could not be told.
+	Replicas *int32
 }
 
 // ClusterObservation is one cluster's report, not yet interpreted.
@@ -207,6 +250,20 @@ type ClusterObservation struct {
 	Removing bool
 	// Held is true while writes to the member object are held back.
 	Held bool
+	// Yielded is true once it is confirmed that the backend neither writes the member object nor would remove it (R14).
+	Yielded bool
+	// Sight is nil but on a cluster that is only looked at (R15).
+	Sight *Sight
+	// UID of the member object; empty when it is not reported.
+	UID types.UID
+	// Marks are the labels and annotations on the member object, sorted, that another backend has put there and that are on
+	// their way out. They are reported of targets that adopt, by drivers to which backends leave any (R14).
+	Marks []string
+	// Serves are the FleetWorkloads for which the backend goes on with shared companions of this one, by the companion's kind
+	// and name: it is Yielded all the same (R14).
+	Serves map[string][]types.UID
+	// Foreign are the shared companions, by kind and name, that are somebody else's there and used as they are.
+	Foreign []string
 	// Message is the backend's own word, for a person.
 	Message string
 }

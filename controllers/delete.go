@@ -30,10 +30,32 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) error {
 	if policy == "" {
 		policy = v1alpha1.DeletionPolicyDelete
 	}
-	progress, err := s.driver.Delete(ctx, s.query, policy)
-	if err != nil {
-		return err
+	for i, name := range s.carriers() {
+		if err := r.use(s, name); err != nil {
+			return err
+		}
+		query := s.query
+		query.Alone = i > 0 // while clusters change hands they may be both backends' shadows
+		progress, err := s.driver.Delete(ctx, query, policy)
+		if err != nil || !progress.Done {
+			s.waiting = progress.Waiting
+			return err
+		}
 	}
-	s.gone, s.waiting = progress.Done, progress.Waiting
+	s.gone = true
 	return nil
+}
+
+// carriers are the backends that may have something of the workload: during a hand-over two, the one last that could write
+// all of it first.
+func (s *scope) carriers() []string {
+	m := s.fw.Status.Migration
+	switch {
+	case !handsOver(s.fw):
+		return []string{s.backend}
+	case m.Phase == v1alpha1.MigrationPhaseReleasing:
+		return []string{m.From, m.To}
+	default:
+		return []string{m.To, m.From}
+	}
 }

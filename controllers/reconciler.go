@@ -24,6 +24,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // Reconciler brings FleetWorkloads to what their spec says, one step a pass.
@@ -37,6 +38,10 @@ type Reconciler struct {
 	Sources Sources
 	// LeaveOut are kinds of dependencies that are never read nor sent.
 	LeaveOut []string
+	// Aliases are names of clusters that backends call differently.
+	Aliases plan.Aliases
+	// Turns bound how many FleetWorkloads are handed over at once.
+	Turns *Turns
 	// Recorder writes events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -48,7 +53,8 @@ type Reconciler struct {
 	// StartGrace is how long after the first pass a backend may be not ready yet without the status saying so.
 	StartGrace time.Duration
 
-	first atomic.Pointer[time.Time]
+	first   atomic.Pointer[time.Time]
+	written writes
 }
 
 // BackendEvent says that something about a FleetWorkload changed, on a backend or among what its pods refer to. With the
@@ -74,6 +80,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 		For(&v1alpha1.FleetWorkload{}).
 		Named("fleetworkload").
 		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
+		WatchesRawSource(source.TypedChannel(r.Turns.wake, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
 		Complete(r)
 }
@@ -84,8 +91,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	if err := r.Get(ctx, req.NamespacedName, fw); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Sources.Refer(req.NamespacedName, nil)
+			r.Turns.end(req.NamespacedName)
+			r.written.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.written.ahead(fw) {
+		return ctrl.Result{}, nil
 	}
 	if fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
 		return written(r.addFinalizer(ctx, fw))
@@ -93,6 +105,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	s := newScope(fw, r.Clock.Now())
 	if !fw.DeletionTimestamp.IsZero() {
 		return r.finish(ctx, s, run(ctx, s, r.deleteSteps()))
+	}
+	if handsOver(fw) {
+		return r.finish(ctx, s, run(ctx, s, r.handOverSteps()))
 	}
 	return r.finish(ctx, s, run(ctx, s, []step{
 		{"identify workload", r.identify},
@@ -102,8 +117,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 		{"understand spec", r.understand},
 		{"choose clusters", r.chooseClusters},
 		{"guard", r.guard},
+		{"guard adoption", r.guardAdoption},
 		{"gather companions", r.gather},
 		{"apply", r.apply},
+		{"validate migration", r.validate},
 		{"complain", r.complain},
 	}))
 }
@@ -129,5 +146,6 @@ func (r *Reconciler) addFinalizer(ctx context.Context, fw *v1alpha1.FleetWorkloa
 	if err := r.Patch(ctx, fw, patch); err != nil {
 		return fmt.Errorf("add finalizer to %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
+	r.written.remember(fw)
 	return nil
 }

@@ -102,6 +102,7 @@ func newWorld(t *testing.T) *world {
 	w.Reconciler = &Reconciler{
 		Kinds: kinds, Client: w.client, Sources: w.sources, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), MaxRemovalPercent: 50,
+		Turns: NewTurns(10),
 	}
 	return w
 }
@@ -391,9 +392,6 @@ func TestBadInputIsExplained(t *testing.T) {
 		"a kind that nobody may ship": {func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Template.Raw = []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`)
 		}, v1alpha1.ReasonNotSupported, []string{`spec.template.kind "rbac.authorization.k8s.io/v1 RoleBinding"`, "may not carry this kind"}},
-		"a field of a later version": {func(s *v1alpha1.FleetWorkloadSpec) {
-			s.Migration = &v1alpha1.MigrationStrategy{}
-		}, v1alpha1.ReasonNotSupported, []string{"spec.migration", "not supported yet", "leave it out"}},
 		"a companion that grants rights": {func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"a"}}`)}}
 		}, v1alpha1.ReasonNotSupported, []string{`spec.companions[0].kind "rbac.authorization.k8s.io/v1 Role"`, "take it out"}},
@@ -451,19 +449,6 @@ func TestALostBackend(t *testing.T) {
 	w.backends["one"] = w.backend
 	w.settle()
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-}
-
-func TestTheBackendOfARunningWorkloadCannotChangeYet(t *testing.T) {
-	w := newWorld(t)
-	w.backends["two"] = backendtest.NewMemory(backendtest.MemoryOptions{Clusters: []backends.Cluster{cluster("m1", "a")}})
-	w.create(divide(8))
-	w.settle()
-	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "two" })
-	w.settle()
-	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMigrationNotSupported, `spec.backend "two"`, `set spec.backend back to "one"`)
-	if w.members() != "4 2 2" || w.backends["two"].Writes() != 0 || w.get().Status.Backend != "one" {
-		t.Error("something moved")
-	}
 }
 
 func TestTheBackendCanChangeWhileNothingRuns(t *testing.T) {

@@ -17,8 +17,12 @@ import (
 // scope carries what one pass has learned. What was not learned is nil, and counts as unknown.
 type scope struct {
 	// fw is what the API server has; it is not changed.
-	fw  *v1alpha1.FleetWorkload
-	now metav1.Time
+	fw *v1alpha1.FleetWorkload
+	// spec is fw with the spec that is carried out: another one than the newest during a hand-over.
+	spec *v1alpha1.FleetWorkload
+	// here is spec with clusters' names as the backend has them.
+	here *v1alpha1.FleetWorkload
+	now  metav1.Time
 
 	// backend is the name of the backend that owns, or will own, the workload.
 	backend string
@@ -34,9 +38,13 @@ type scope struct {
 	targets []backends.Target
 	// keeps are the targets that are given up and keep what they run for now.
 	keeps []string
+	// looking are the clusters that are asked what they run, before it is taken over.
+	looking []string
 	// unused are the overrides that select no chosen cluster.
 	unused  []string
 	waiting string
+	// waitsForTurn is true while other FleetWorkloads are being handed over first.
+	waitsForTurn bool
 
 	// joined are the reports, once targets are known.
 	joined []aggregate.Report
@@ -47,6 +55,9 @@ type scope struct {
 	// missing is what pods need and the management cluster lacks; notes are about the rest.
 	missing []plan.Need
 	notes   []string
+
+	// handOver is nil but in a pass with two backends.
+	handOver *handOver
 
 	// record is what the pass wants to remember in the status.
 	record record
@@ -63,17 +74,20 @@ type record struct {
 	placementHash string
 	// placementGroup is the group that runs the workload.
 	placementGroup string
+	migration      *v1alpha1.MigrationStatus
 }
+
+func suspended(fw *v1alpha1.FleetWorkload) bool { return fw.Spec.Suspend != nil && *fw.Spec.Suspend }
 
 func newScope(fw *v1alpha1.FleetWorkload, now time.Time) *scope {
 	return &scope{
-		fw: fw,
+		fw: fw, spec: fw, here: fw,
 		// Until a driver is found for it, too: messages name the backend.
 		backend: cmp.Or(fw.Status.Backend, fw.Spec.Backend),
 		now:     metav1.NewTime(now.Truncate(time.Second)),
 		record: record{
 			backend: fw.Status.Backend, workload: fw.Status.Workload, placementHash: fw.Status.PlacementHash,
-			placementGroup: fw.Status.PlacementGroup,
+			placementGroup: fw.Status.PlacementGroup, migration: fw.Status.Migration.DeepCopy(),
 		},
 	}
 }

@@ -27,6 +27,7 @@ func TestAStatusOutlivesTheStartOfTheOperator(t *testing.T) {
 	w.Reconciler = &Reconciler{
 		Kinds: w.Kinds, Sources: w.sources,
 		Client: w.client, Backends: slow{w.backends}, Recorder: w.Recorder, Clock: clock, MaxRemovalPercent: 50,
+		Turns:      NewTurns(10),
 		StartGrace: 20 * time.Second,
 	}
 	before := w.writes

@@ -1,10 +1,12 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,6 +40,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
 	if s.gone {
+		r.Turns.end(client.ObjectKeyFromObject(s.fw))
 		return written(r.removeFinalizer(ctx, s.fw))
 	}
 	if backends.CodeOf(err) == backends.CodeNotReady && r.starting() {
@@ -47,11 +50,18 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 	status := aggregate.Fleet(s.fw.Status, s.facts(problem))
 	status.Backend, status.Workload = s.record.backend, s.record.workload
 	status.PlacementHash, status.PlacementGroup = s.record.placementHash, s.record.placementGroup
+	status.Migration = onlyUsed(s.record.migration)
 	if writeErr := r.writeStatus(ctx, s.fw, status); writeErr != nil {
 		if conflict(writeErr) {
 			return written(writeErr)
 		}
 		return ctrl.Result{}, errors.Join(err, writeErr)
+	}
+	if s.handOver != nil && s.handOver.orders.Ended {
+		r.Turns.end(client.ObjectKeyFromObject(s.fw))
+		if forgetErr := r.forget(ctx, s.fw); forgetErr != nil {
+			return ctrl.Result{}, errors.Join(err, forgetErr)
+		}
 	}
 	switch next {
 	case retryWithBackoff:
@@ -63,12 +73,18 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 	}
 }
 
-// again is when time alone may change the choice of clusters; 0 when it does not.
+// again is when time alone may change what is decided; 0 when it does not.
 func (s *scope) again() time.Duration {
-	if s.choice == nil {
+	switch {
+	case s.handOver != nil:
+		return s.handOver.orders.Again
+	case s.waitsForTurn:
+		return lookAgain
+	case s.choice != nil:
+		return s.choice.Again
+	default:
 		return 0
 	}
-	return s.choice.Again
 }
 
 // written is the end of a pass whose last act was a write. An outdated object is read again rather than complained about.
@@ -99,7 +115,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload
 	if err := r.Status().Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
+	r.written.remember(after)
 	r.announce(ctx, fw, status)
+	r.announceMigration(fw, fw.Status.Migration, status.Migration)
 	return nil
 }
 
@@ -121,8 +139,11 @@ func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
 	facts := aggregate.Facts{
 		Generation: s.fw.Generation, Now: s.now, Problem: problem,
 		Reported: s.observed != nil, Settled: s.targets != nil, Waiting: s.waiting,
-		Suspended: s.fw.Spec.Suspend != nil && *s.fw.Spec.Suspend,
+		Suspended: suspended(s.fw),
 		Deleting:  !s.fw.DeletionTimestamp.IsZero(),
+	}
+	if s.handOver != nil && handsOver(s.fw) {
+		facts.Migrating = progressOf(s.fw, *s.record.migration)
 	}
 	if s.plan != nil {
 		facts.Revision = s.plan.Revision
@@ -223,11 +244,34 @@ func (r *Reconciler) announce(ctx context.Context, fw *v1alpha1.FleetWorkload, s
 	}
 }
 
-// eventNote fits a message into an event's note, which API servers bound to 1 KiB.
+// announceMigration records an event for each phase of a migration, and for its end.
+func (r *Reconciler) announceMigration(fw *v1alpha1.FleetWorkload, before, after *v1alpha1.MigrationStatus) {
+	before, after = cmp.Or(before, &v1alpha1.MigrationStatus{}), cmp.Or(after, &v1alpha1.MigrationStatus{})
+	moved := func(phase v1alpha1.MigrationPhase, severity, format string, args ...any) {
+		r.Recorder.Eventf(fw, nil, severity, "Migration"+string(phase), "Migrate", "%s", eventNote(fmt.Sprintf(format, args...)))
+	}
+	switch {
+	case before.Phase != "" && after.Phase == "" && len(after.History) > 0:
+		last := after.History[0]
+		moved(last.Phase, "Normal", "the migration from backend %s to %s has ended: %s", last.From, last.To, last.Phase)
+	case after.Failure != "" && before.Failure != after.Failure:
+		moved(after.Phase, "Warning", "from backend %s to %s: %s", after.From, after.To, after.Failure)
+	case after.Phase != before.Phase || !equality.Semantic.DeepEqual(after.Wave, before.Wave):
+		text := fmt.Sprintf("from backend %s to %s", after.From, after.To)
+		if after.Wave != nil {
+			text += fmt.Sprintf(", wave %d", *after.Wave)
+		}
+		moved(after.Phase, "Normal", "%s", text)
+	case (after.FrozenSince == nil) != (before.FrozenSince == nil) && after.FrozenSince != nil:
+		moved("Frozen", "Warning", "from backend %s to %s: it waits for a backend that cannot be asked", after.From, after.To)
+	}
+}
+
+// eventNote fits a message into an event's note, or an entry of the status, which API servers bound to 1 KiB.
 func eventNote(message string) string {
 	const most = 1000
 	if len(message) > most {
-		return message[:most]
+		return strings.ToValidUTF8(message[:most], "") // a character may have been cut in two
 	}
 	return message
 }

@@ -30,7 +30,7 @@ type Sources interface {
 // gather collects what travels along: companions of the spec, and what the pods refer to as it is now. A target that
 // would start without something is held, and keeps what it runs.
 func (r *Reconciler) gather(ctx context.Context, s *scope) error {
-	if s.fw.Spec.Suspend != nil && *s.fw.Spec.Suspend {
+	if suspended(s.fw) {
 		s.keep = backends.KeepAll
 		return nil
 	}

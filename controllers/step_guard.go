@@ -46,7 +46,7 @@ func (s *scope) leaving() (names []string, lost, total int64) {
 		kept[t.Cluster] = true
 	}
 	for _, o := range s.observed.Clusters {
-		if o.Removing {
+		if o.Removing || o.Sight != nil {
 			continue
 		}
 		n := running(o.Status, o.Desired)

@@ -28,5 +28,8 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.waiting = progress.Waiting
+	if len(s.looking) > 0 {
+		s.waiting = s.awaitsLook(progress.Waiting)
+	}
 	return nil
 }

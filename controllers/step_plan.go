@@ -17,7 +17,7 @@ import (
 
 // understand reads the spec. Which object a FleetWorkload carries cannot change once something was sent.
 func (r *Reconciler) understand(_ context.Context, s *scope) error {
-	p, err := plan.New(s.fw, r.Kinds)
+	p, err := plan.New(s.spec, r.Kinds)
 	if err != nil {
 		return err
 	}
@@ -30,14 +30,14 @@ func (r *Reconciler) understand(_ context.Context, s *scope) error {
 			"spec.template: apiVersion, kind and name of a running workload cannot change from %s %s %q to %s %s %q; create another FleetWorkload for it",
 			want.APIVersion, want.Kind, want.Name, got.APIVersion, got.Kind, got.Name)
 	}
-	s.plan = p
-	return nil
+	s.plan, err = p.With(s.here)
+	return err
 }
 
 // chooseClusters takes over the backend's choice and gives each cluster its share. While there is none, the placement
 // is set up and members are left as they are; an empty choice is held (law 2).
 func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
-	if err := plan.CheckNames(s.fw.Spec, *s.fleet); err != nil {
+	if err := plan.CheckNames(s.here.Spec, *s.fleet); err != nil {
 		return err
 	}
 	selection := s.observed.Selection
@@ -60,7 +60,7 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 		return noCluster(s, choice.Message)
 	}
 	s.record.placementGroup = choice.Group
-	targets, err := s.plan.Targets(*s.fleet, choice.Clusters, s.observed.Replicas())
+	targets, err := s.divide(choice.Clusters)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (r *Reconciler) choose(s *scope) (placement.Choice, error) {
 		Fleet: *s.fleet, Chosen: s.observed.Selection, Running: s.observed.Running(), Group: s.fw.Status.PlacementGroup,
 		Divided: s.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: r.MaxRemovalPercent, Now: s.now.Time,
 	}
-	return placement.Choose(s.fw.Spec.Placement, situation)
+	return placement.Choose(s.here.Spec.Placement, situation)
 }
 
 // kept are the targets of clusters that are left, and keep what they run for now: lost ones for good when they are never
@@ -122,7 +122,7 @@ func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
 	var kept []backends.Target
 	for _, o := range s.observed.Clusters {
 		cluster, known := s.fleet.Get(o.Cluster)
-		if o.Removing || !known || slices.Contains(wanted, o.Cluster) {
+		if o.Removing || o.Sight != nil || !known || slices.Contains(wanted, o.Cluster) {
 			continue
 		}
 		lost := slices.Contains(s.choice.GivenUp, o.Cluster)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -16,7 +17,7 @@ import (
 func (r *Reconciler) identify(_ context.Context, s *scope) error {
 	ref := s.record.workload
 	if ref == nil {
-		manifest, err := plan.Manifest(s.fw)
+		manifest, err := plan.Manifest(s.spec)
 		if err != nil {
 			return err
 		}
@@ -25,12 +26,12 @@ func (r *Reconciler) identify(_ context.Context, s *scope) error {
 		}
 		ref = plan.Reference(manifest)
 	}
-	s.query, s.kind = plan.Query(s.fw, *ref, r.Kinds)
+	s.query, s.kind = plan.Query(s.spec, *ref, r.Kinds)
 	s.record.workload = ref
 	return nil
 }
 
-// resolveBackend finds the driver. A workload that is carried stays with its backend.
+// resolveBackend finds the driver. A workload that runs stays with its backend until a hand-over is through.
 func (r *Reconciler) resolveBackend(ctx context.Context, s *scope) error {
 	owner := s.fw.Status.Backend
 	if owner == "" || owner == s.fw.Spec.Backend || !s.fw.DeletionTimestamp.IsZero() {
@@ -39,7 +40,8 @@ func (r *Reconciler) resolveBackend(ctx context.Context, s *scope) error {
 	if err := r.use(s, owner); err != nil {
 		return err
 	}
-	if err := r.leave(ctx, s, owner); err != nil || s.stop {
+	left, err := r.leave(ctx, s)
+	if err != nil || !left || s.stop {
 		return err
 	}
 	s.record.backend = ""
@@ -47,27 +49,26 @@ func (r *Reconciler) resolveBackend(ctx context.Context, s *scope) error {
 }
 
 // leave gives a backend up on which nothing runs. What was set up there, such as a placement, is removed first.
-func (r *Reconciler) leave(ctx context.Context, s *scope, owner string) error {
+func (r *Reconciler) leave(ctx context.Context, s *scope) (left bool, err error) {
 	observed, err := s.driver.Observe(ctx, s.query)
 	if err != nil {
-		return fmt.Errorf("look for the workload on its backend: %w", err)
+		return false, fmt.Errorf("look for the workload on its backend: %w", err)
 	}
 	if len(observed.Clusters) > 0 {
-		return stall(v1alpha1.ReasonMigrationNotSupported,
-			"spec.backend %q: the workload runs on backend %q, and moving a running workload is not supported yet; set spec.backend back to %q",
-			s.fw.Spec.Backend, owner, owner)
+		return false, nil
 	}
 	progress, err := s.driver.Delete(ctx, s.query, v1alpha1.DeletionPolicyOrphan)
 	if err != nil {
-		return fmt.Errorf("leave the backend: %w", err)
+		return false, fmt.Errorf("leave the backend: %w", err)
 	}
 	s.waiting, s.stop = progress.Waiting, !progress.Done
-	return nil
+	return true, nil
 }
 
 // use takes the backend of that name for this pass.
 func (r *Reconciler) use(s *scope, name string) error {
 	s.backend = name
+	r.translate(s)
 	driver, err := r.Backends.Driver(name)
 	if errors.Is(err, backends.ErrNotConfigured) {
 		return stall(v1alpha1.ReasonBackendNotFound,
@@ -76,6 +77,12 @@ func (r *Reconciler) use(s *scope, name string) error {
 	}
 	s.driver = driver
 	return err
+}
+
+// translate takes the clusters' names as the backend of this pass has them.
+func (r *Reconciler) translate(s *scope) {
+	s.here = r.Aliases.Written(s.spec, s.backend)
+	s.query.Selectors = placement.Selectors(s.here.Spec.Placement)
 }
 
 // claim records backend and workload before anything is sent: from then on they are found again whatever the spec

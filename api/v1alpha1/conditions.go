@@ -14,6 +14,8 @@ const (
 	ConditionApplied = "Applied"
 	// ConditionHealthy is True when every chosen cluster reports the workload healthy.
 	ConditionHealthy = "Healthy"
+	// ConditionMigrating is True while the workload moves to another backend, and is not there otherwise.
+	ConditionMigrating = "Migrating"
 )
 
 // Reasons of Ready.
@@ -67,6 +69,9 @@ const (
 	ReasonNoClusterSelected = "NoClusterSelected"
 	// ReasonRemovalHeld surfaces when a large part of the running replicas would go away without a change of the spec.
 	ReasonRemovalHeld = "RemovalHeld"
+	// ReasonAdoptionHeld surfaces when conflictPolicy is Adopt and taking a running workload over would take pods away from it;
+	// nothing was written.
+	ReasonAdoptionHeld = "AdoptionHeld"
 	// ReasonNameConflict surfaces when the backend has an object of that name that is not this FleetWorkload's.
 	ReasonNameConflict = "NameConflict"
 	// ReasonMemberConflict surfaces when a member cluster has such an object and conflictPolicy is Fail.
@@ -80,8 +85,13 @@ const (
 	ReasonDependencyMissing = "DependencyMissing"
 	// ReasonDependencyForbidden surfaces when the operator may not read what pods refer to on the management cluster.
 	ReasonDependencyForbidden = "DependencyForbidden"
-	// ReasonMigrationNotSupported surfaces when spec.backend differs from status.backend and migration is not there yet.
-	ReasonMigrationNotSupported = "MigrationNotSupported"
+	// ReasonMigrationNotPossible surfaces when spec.backend differs from status.backend and the workload cannot be handed
+	// over as things are.
+	ReasonMigrationNotPossible = "MigrationNotPossible"
+	// ReasonMigrationFailed surfaces when a wave of a migration did not pass; a person decides how to go on.
+	ReasonMigrationFailed = "MigrationFailed"
+	// ReasonMigrationNeedsApproval surfaces when a wave of a migration has passed and a person is to let the next one begin.
+	ReasonMigrationNeedsApproval = "MigrationNeedsApproval"
 )
 
 // Reasons that pass by themselves.
@@ -90,6 +100,8 @@ const (
 	ReasonBackendUnavailable = "BackendUnavailable"
 	// ReasonBackendNotReady surfaces when the backend was reached but lacks its CRDs or has not synchronised.
 	ReasonBackendNotReady = "BackendNotReady"
+	// ReasonMigrating surfaces while the workload moves to another backend; it runs on as it was.
+	ReasonMigrating = "Migrating"
 	// ReasonScheduling surfaces while the backend chooses clusters.
 	ReasonScheduling = "Scheduling"
 	// ReasonScheduled surfaces when clusters are chosen.

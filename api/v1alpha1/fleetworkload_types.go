@@ -25,7 +25,8 @@ type ConflictPolicy string
 const (
 	// ConflictPolicyFail leaves the foreign object alone and reports the cluster as conflicting.
 	ConflictPolicyFail ConflictPolicy = "Fail"
-	// ConflictPolicyAdopt takes the foreign object over and makes it equal to the target manifest.
+	// ConflictPolicyAdopt takes the foreign object over and makes it equal to the target manifest. Clusters are asked first
+	// what they run, and a take-over that would take pods away is held.
 	ConflictPolicyAdopt ConflictPolicy = "Adopt"
 )
 

@@ -15,6 +15,9 @@ const (
 	// AnnotationConfirmRemoval is an annotation a person puts on a FleetWorkload to let a held removal proceed. Its
 	// value is the token that the condition shows.
 	AnnotationConfirmRemoval = "fleetworkload.io/confirm-removal"
+	// AnnotationApproveMigration is an annotation a person puts on a FleetWorkload to let a migration go on. Its value is
+	// status.migration.approval.
+	AnnotationApproveMigration = "fleetworkload.io/approve-migration"
 	// Finalizer keeps a FleetWorkload until its backend has nothing of it left.
 	Finalizer = "fleetworkload.io/finalizer"
 )

@@ -68,6 +68,27 @@ type MigrationWave struct {
 // +kubebuilder:validation:Enum=Validating;Shadowing;HandingOver;Verifying;Releasing;Completed;RollingBack;RolledBack
 type MigrationPhase string
 
+const (
+	// MigrationPhaseValidating looks whether the target can take the workload over; nothing has changed yet.
+	MigrationPhaseValidating MigrationPhase = "Validating"
+	// MigrationPhaseShadowing has the target's objects in place, and none of them may write. A cluster in this phase is
+	// the source's.
+	MigrationPhaseShadowing MigrationPhase = "Shadowing"
+	// MigrationPhaseHandingOver has the source stop writing on the clusters of a wave, and then the target begin.
+	MigrationPhaseHandingOver MigrationPhase = "HandingOver"
+	// MigrationPhaseVerifying watches a wave that has been taken over. A cluster in this phase is the target's.
+	MigrationPhaseVerifying MigrationPhase = "Verifying"
+	// MigrationPhaseReleasing removes the source's objects; the target is the owner.
+	MigrationPhaseReleasing MigrationPhase = "Releasing"
+	// MigrationPhaseCompleted is the end: nothing of the source is left.
+	MigrationPhaseCompleted MigrationPhase = "Completed"
+	// MigrationPhaseRollingBack has the target stop writing, and then the source begin again.
+	MigrationPhaseRollingBack MigrationPhase = "RollingBack"
+	// MigrationPhaseRolledBack is, of a wave, that its clusters are the source's again and that it waits for a person; of
+	// a migration in the history, that nothing of the target is left.
+	MigrationPhaseRolledBack MigrationPhase = "RolledBack"
+)
+
 // MigrationStatus tells how far a change of backend has come.
 type MigrationStatus struct {
 	// from is the backend that owned the workload when the migration began.
@@ -89,6 +110,30 @@ type MigrationStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Wave *int32 `json:"wave,omitempty"`
 
+	// specRevision names the ControllerRevision with the spec as it was when the migration began. Later edits wait, but for
+	// those of replicas, of suspend and of migration.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	SpecRevision string `json:"specRevision,omitempty"`
+
+	// problems are all the reasons why the migration has not begun.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	Problems []string `json:"problems,omitempty"`
+
+	// failure is why a wave did not pass.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Failure string `json:"failure,omitempty"`
+
+	// approval is the value that the annotation fleetworkload.io/approve-migration must have for the migration to go on;
+	// empty when it waits for nobody.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Approval string `json:"approval,omitempty"`
+
 	// clusters tells where each cluster stands.
 	// +optional
 	// +listType=map
@@ -100,6 +145,18 @@ type MigrationStatus struct {
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 
+	// waveStartedAt is when the wave began. Time in which a backend could not be reached is left out: it is moved on then.
+	// +optional
+	WaveStartedAt *metav1.Time `json:"waveStartedAt,omitempty"`
+
+	// passingSince is since when every cluster of the wave passes its checks.
+	// +optional
+	PassingSince *metav1.Time `json:"passingSince,omitempty"`
+
+	// frozenSince is since when the migration stands still because a backend cannot be reached.
+	// +optional
+	FrozenSince *metav1.Time `json:"frozenSince,omitempty"`
+
 	// history lists finished migrations, the newest first.
 	// +optional
 	// +listType=atomic
@@ -109,11 +166,21 @@ type MigrationStatus struct {
 
 // MigrationClusterStatus tells where one cluster stands in a migration.
 type MigrationClusterStatus struct {
-	// name of the cluster.
+	// name of the cluster on the backend that the workload leaves.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
+
+	// targetName is its name on the other backend; empty when it is the same.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	TargetName string `json:"targetName,omitempty"`
+
+	// wave is the number of its wave, from 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Wave *int32 `json:"wave,omitempty"`
 
 	// phase is where the cluster stands.
 	// +optional
@@ -123,6 +190,36 @@ type MigrationClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+
+	// before is what ran when the cluster's turn came.
+	// +optional
+	Before *MigrationEvidence `json:"before,omitempty"`
+
+	// after is what runs since the target took it over.
+	// +optional
+	After *MigrationEvidence `json:"after,omitempty"`
+}
+
+// MigrationEvidence is what a member object was at one time.
+type MigrationEvidence struct {
+	// uid of the member object.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	UID string `json:"uid,omitempty"`
+
+	// podRevision is what the member object's controller calls the newest revision of its pods; empty for kinds without.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PodRevision string `json:"podRevision,omitempty"`
+
+	// ready is the number of ready pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Ready *int32 `json:"ready,omitempty"`
+
+	// health is how it was; empty for kinds that show none.
+	// +optional
+	Health Health `json:"health,omitempty"`
 }
 
 // MigrationRecord is one finished migration.
@@ -146,4 +243,11 @@ type MigrationRecord struct {
 	// finishedAt is when it ended.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt,omitzero"`
+
+	// clusters is the evidence: what each cluster ran before and after. Of the newest migration only.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	Clusters []MigrationClusterStatus `json:"clusters,omitempty"`
 }

@@ -22,6 +22,8 @@ type passenger struct {
 	shared bool
 	// clusters that need it; nil for all.
 	clusters []string
+	// elsewhere are those who need it on every cluster from another backend.
+	elsewhere []types.UID
 }
 
 // carrying returns the plan with these companions and no others.
@@ -72,8 +74,13 @@ func (p passenger) object(key backends.Key) *unstructured.Unstructured {
 func (p plan) companions() []backends.Companion {
 	out := make([]backends.Companion, 0, len(p.passengers))
 	for _, each := range p.passengers {
+		elsewhere := map[string][]types.UID{}
+		for _, cluster := range p.clusters() {
+			elsewhere[cluster] = each.elsewhere
+		}
 		out = append(out, backends.Companion{
 			Object: each.object(p.key), Resource: resources[each.kind], Shared: each.shared, Clusters: each.clusters,
+			Elsewhere: elsewhere,
 		})
 	}
 	slices.SortFunc(out, func(a, b backends.Companion) int {

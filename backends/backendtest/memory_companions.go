@@ -37,13 +37,13 @@ func carrierRef(cluster string, obj *unstructured.Unstructured) Ref {
 }
 
 // companions makes sure that a cluster has what must come first, and says what is awaited.
-func (d *MemoryDriver) companions(desired backends.Desired, cluster string) (missing string, err error) {
+func (d *MemoryDriver) companions(desired backends.Desired, target backends.Target) (missing string, err error) {
 	var waiting []string
 	for _, c := range desired.Companions {
-		if !c.NeededOn(cluster) {
+		if !c.NeededOn(target.Cluster) {
 			continue
 		}
-		step, err := d.companion(desired, cluster, c)
+		step, err := d.companion(desired, target, c)
 		if err != nil {
 			return "", err
 		}
@@ -54,35 +54,28 @@ func (d *MemoryDriver) companions(desired backends.Desired, cluster string) (mis
 	return strings.Join(waiting, ", "), nil
 }
 
-func (d *MemoryDriver) companion(desired backends.Desired, cluster string, c backends.Companion) (waiting string, err error) {
-	spec := orderSpec{
-		Cluster: cluster, Conflict: desired.ConflictPolicy, Ownership: backends.OwnershipOwn,
-		Workload: workloadRef{
-			APIVersion: c.Object.GetAPIVersion(), Kind: c.Object.GetKind(),
-			Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(),
-		},
-		Manifest: c.Object.DeepCopy().Object,
-	}
-	ref, uid := carrierRef(cluster, c.Object), companions.UID(c, desired.Key)
-	live := d.backend.backend.get(ref)
-	users := companions.Users{}
-	if live != nil {
-		users = companions.ReadUsers(live.GetAnnotations())
-		owner := live.GetLabels()[v1alpha1.LabelUID]
-		_, owned := users[types.UID(owner)]
-		switch {
-		case owner == uid:
-		case !c.Shared:
-			return "", companions.NameConflict(c.Object, "somebody else")
-		case owned:
-			spec, uid = read[memoryOrder](live).Spec, owner
-		}
-	}
-	next := newObject(ref, desired.Key)
+func (d *MemoryDriver) companion(desired backends.Desired, target backends.Target, c backends.Companion) (waiting string, err error) {
+	ref, uid := carrierRef(target.Cluster, c.Object), companions.UID(c, desired.Key)
+	live, next := d.backend.backend.get(ref), newObject(ref, desired.Key)
 	if live != nil {
 		next = live.DeepCopy()
 	}
-	markCarrier(next, uid, c, users.With(desired.Key))
+	need, owner := companions.ReadNeed(next.GetAnnotations()), next.GetLabels()[v1alpha1.LabelUID]
+	_, owned := need.Users[types.UID(owner)]
+	if !target.Ownership.Writes() {
+		need = need.Shadowing(desired.Key)
+	} else {
+		need = need.Owning(desired.Key, c.Elsewhere[target.Cluster])
+	}
+	spec := carrierSpec(desired, target, c, live, need)
+	switch {
+	case live == nil || owner == uid:
+	case !c.Shared:
+		return "", companions.NameConflict(c.Object, "somebody else")
+	case owned:
+		spec, uid = read[memoryOrder](live).Spec, owner
+	}
+	markCarrier(next, uid, c, need)
 	next.Object["spec"] = toMap(&spec)
 	if err := d.put(live, next); err != nil {
 		return "", err
@@ -101,8 +94,34 @@ func (d *MemoryDriver) companion(desired backends.Desired, cluster string, c bac
 	}
 }
 
+// carrierSpec is the order for a companion: a shadow as long as nobody who needs it owns anything of it.
+func carrierSpec(
+	desired backends.Desired, target backends.Target, c backends.Companion, live *unstructured.Unstructured, need companions.Need,
+) orderSpec {
+	spec := orderSpec{
+		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Ownership: backends.OwnershipOwn,
+		Workload: workloadRef{
+			APIVersion: c.Object.GetAPIVersion(), Kind: c.Object.GetKind(),
+			Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(),
+		},
+		Manifest: c.Object.DeepCopy().Object,
+	}
+	before := backends.OwnershipOwn
+	if live != nil && c.Shared {
+		before = read[memoryOrder](live).Spec.Ownership
+	}
+	switch {
+	case !need.Owned():
+		spec.Ownership = backends.OwnershipShadow
+	case target.Ownership == backends.OwnershipAdopt && !slices.Contains(c.Foreign, target.Cluster),
+		before == backends.OwnershipAdopt: // one user must not take back what another has taken over
+		spec.Ownership = backends.OwnershipAdopt
+	}
+	return spec
+}
+
 // markCarrier puts the marks of a carrier on it.
-func markCarrier(obj *unstructured.Unstructured, uid string, c backends.Companion, users companions.Users) {
+func markCarrier(obj *unstructured.Unstructured, uid string, c backends.Companion, need companions.Need) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	if uid == companions.UID(c, backends.Key{UID: types.UID(uid)}) {
 		labels[companions.Label], labels[v1alpha1.LabelUID] = companions.Kind(c), uid
@@ -110,7 +129,7 @@ func markCarrier(obj *unstructured.Unstructured, uid string, c backends.Companio
 			delete(annotations, v1alpha1.AnnotationOwner)
 		}
 	}
-	annotations[companions.AnnotationUsers] = users.String()
+	need.Write(annotations)
 	obj.SetLabels(labels)
 	obj.SetAnnotations(annotations)
 }
@@ -138,24 +157,32 @@ func (d *MemoryDriver) put(live, next *unstructured.Unstructured) error {
 
 // leave lets go of the carriers that are not kept.
 func (d *MemoryDriver) leave(
-	key backends.Key, policy v1alpha1.DeletionPolicy, keep func(carrier *unstructured.Unstructured, cluster string) bool,
+	query backends.Query, policy v1alpha1.DeletionPolicy, keep func(carrier *unstructured.Unstructured, cluster string) bool,
 ) (waiting []string, err error) {
+	key := query.Key
 	for _, obj := range d.carriers(key) {
 		order := read[memoryOrder](obj)
 		if keep(obj, order.Spec.Cluster) {
 			continue
 		}
-		next := obj.DeepCopy()
-		if others := companions.ReadUsers(obj.GetAnnotations()).Without(key); len(others) > 0 {
+		next, need := obj.DeepCopy(), companions.ReadNeed(obj.GetAnnotations())
+		if left := need.Leaving(key, policy); len(left.Users) > 0 {
 			annotations := next.GetAnnotations()
-			annotations[companions.AnnotationUsers] = others.String()
+			left.Write(annotations)
 			next.SetAnnotations(annotations)
+			if !left.Owned() {
+				order.Spec.Ownership = backends.OwnershipShadow
+				next.Object["spec"] = toMap(&order.Spec)
+			}
 			if err := d.put(obj, next); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		removal := companions.Policy(order.Spec.Workload.Kind, policy)
+		if need.Elsewhere() {
+			removal = v1alpha1.DeletionPolicyOrphan
+		}
 		if order.Spec.Removal == removal && order.carriedOut() && order.Status.Removed {
 			if err := d.drop(refOf(obj)); err != nil {
 				return nil, err
@@ -163,6 +190,9 @@ func (d *MemoryDriver) leave(
 			continue
 		}
 		order.Spec.Removal = removal
+		if query.Alone {
+			order.Spec.Ownership = backends.OwnershipOwn
+		}
 		next.Object["spec"] = toMap(&order.Spec)
 		if err := d.put(obj, next); err != nil {
 			return nil, err
@@ -183,7 +213,7 @@ func (d *MemoryDriver) release(desired backends.Desired, missing map[string]stri
 	for _, target := range desired.Targets {
 		targets[target.Cluster] = target
 	}
-	return d.leave(desired.Key, v1alpha1.DeletionPolicyDelete, func(carrier *unstructured.Unstructured, cluster string) bool {
+	return d.leave(desired.Query, v1alpha1.DeletionPolicyDelete, func(carrier *unstructured.Unstructured, cluster string) bool {
 		target, kept := targets[cluster]
 		order := running[cluster]
 		if !kept {
@@ -215,10 +245,20 @@ func (d *MemoryDriver) observeCompanions(key backends.Key, o *backends.Observati
 			})
 		}
 		c := &o.Clusters[at[cluster]]
+		others := companions.ReadNeed(obj.GetAnnotations()).Owners(key.UID)
+		yields := order.carriedOut() && order.Spec.Ownership == backends.OwnershipShadow
+		c.Yielded = c.Yielded && (yields || len(others) > 0)
+		if isShared(obj) && len(others) > 0 {
+			if c.Serves == nil {
+				c.Serves = map[string][]types.UID{}
+			}
+			c.Serves[title] = others
+		}
 		switch {
 		case !order.carriedOut() || order.Status.Applied || order.Spec.Removal != "":
 		case order.Status.Conflict && isShared(obj):
 			o.Notes = append(o.Notes, companions.ForeignNote(title, []string{cluster}))
+			c.Foreign = append(c.Foreign, title)
 		default:
 			c.Conflict, c.Applied, c.Current = order.Status.Conflict, metav1.ConditionFalse, false
 			c.Message = title + ": " + order.Status.Message

@@ -116,16 +116,21 @@ func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObserva
 	if replicas, ok := nestedNumber(o.Spec.Manifest, workload.ReplicasPath); ok {
 		c.Desired = pointer(int32(replicas))
 	}
+	if o.Spec.Ownership == backends.OwnershipLook && !c.Removing {
+		c.Sight = sight(o, workload)
+	}
 	if o.carriedOut() {
+		c.Yielded = o.Spec.Ownership == backends.OwnershipShadow && o.Spec.Removal == ""
 		c.Conflict, c.Message = o.Status.Conflict, o.Status.Message
 		switch {
 		case !o.Status.Applied:
 			c.Applied = metav1.ConditionFalse
-		case o.Spec.Manifest != nil && o.Spec.Ownership != backends.OwnershipShadow:
+		case o.Spec.Manifest != nil && o.Spec.Ownership.Writes():
 			c.Applied = metav1.ConditionTrue
 		}
 	}
 	if r := o.Status.Report; r != nil {
+		c.UID = r.UID
 		c.Status = map[string]any{}
 		for _, field := range workload.Feedback {
 			path := strings.Split(strings.TrimPrefix(field.Path, "."), ".")
@@ -138,6 +143,17 @@ func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObserva
 			(c.Desired == nil || reported == int64(*c.Desired))
 	}
 	return c
+}
+
+// sight is what a look has brought.
+func sight(o *memoryOrder, workload backends.Workload) *backends.Sight {
+	s := &backends.Sight{Answered: o.carriedOut(), Exists: o.Status.Report != nil}
+	if s.Exists {
+		if n, found := nestedNumber(o.Status.Report.Object, workload.ReplicasPath); found {
+			s.Replicas = pointer(int32(n))
+		}
+	}
+	return s
 }
 
 func nestedNumber(obj map[string]any, path []string) (int64, bool) {
@@ -177,7 +193,7 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 	var waiting []string
 	for _, target := range desired.Targets {
 		wanted[target.Cluster] = true
-		what, err := d.companions(desired, target.Cluster)
+		what, err := d.companions(desired, target)
 		if err == nil && (what == "" || target.Hold) {
 			err = d.order(desired, target)
 		}
@@ -189,7 +205,7 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 			waiting = append(waiting, target.Cluster+": "+what)
 		}
 	}
-	progress, err := d.withdraw(desired.Key, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
+	progress, err := d.withdraw(desired.Query, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
 	if err != nil {
 		return progress, err
 	}
@@ -266,11 +282,11 @@ func (d *MemoryDriver) Delete(ctx context.Context, query backends.Query, policy 
 	if err := d.begin(ctx, OpDelete); err != nil {
 		return backends.Progress{}, err
 	}
-	progress, err := d.withdraw(query.Key, policy, func(string) bool { return false })
+	progress, err := d.withdraw(query, policy, func(string) bool { return false })
 	if err != nil || !progress.Done {
 		return progress, err
 	}
-	leaving, err := d.leave(query.Key, policy, func(*unstructured.Unstructured, string) bool { return false })
+	leaving, err := d.leave(query, policy, func(*unstructured.Unstructured, string) bool { return false })
 	if err != nil || len(leaving) > 0 {
 		return progressOf(leaving), err
 	}
@@ -282,9 +298,10 @@ func (d *MemoryDriver) Delete(ctx context.Context, query backends.Query, policy 
 
 // withdraw takes the orders that are not kept off their clusters, then off the backend.
 func (d *MemoryDriver) withdraw(
-	key backends.Key, policy v1alpha1.DeletionPolicy, keep func(cluster string) bool,
+	query backends.Query, policy v1alpha1.DeletionPolicy, keep func(cluster string) bool,
 ) (backends.Progress, error) {
 	var waiting []string
+	key := query.Key
 	for _, obj := range d.orders(key) {
 		order := read[memoryOrder](obj)
 		if keep(order.Spec.Cluster) {
@@ -297,6 +314,9 @@ func (d *MemoryDriver) withdraw(
 			continue
 		}
 		order.Spec.Removal = policy
+		if query.Alone {
+			order.Spec.Ownership = backends.OwnershipOwn
+		}
 		if err := d.write(refOf(obj), key, toMap(&order.Spec)); err != nil {
 			return backends.Progress{}, err
 		}

@@ -85,6 +85,7 @@ type orderStatus struct {
 }
 
 type memberReport struct {
+	UID        types.UID      `json:"uid,omitempty"`
 	Revision   string         `json:"revision,omitempty"`
 	Generation int64          `json:"generation"`
 	Object     map[string]any `json:"object"`

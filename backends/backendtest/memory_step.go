@@ -75,8 +75,9 @@ func (b *MemoryBackend) advance(obj *unstructured.Unstructured, order *memoryOrd
 	member := b.members.store(order.Spec.Cluster)
 	live := member.get(order.Spec.Workload.ref())
 	status := orderStatus{ObservedGeneration: order.Generation, Applied: true}
-	if live != nil && (b.owns(live, order) || order.Spec.Ownership == backends.OwnershipShadow) {
+	if live != nil && (b.owns(live, order) || !order.Spec.Ownership.Writes()) {
 		status.Report = &memberReport{
+			UID:      live.GetUID(),
 			Revision: live.GetAnnotations()[v1alpha1.AnnotationRevision], Generation: live.GetGeneration(),
 			Object: map[string]any{"status": live.Object["status"], "spec": live.Object["spec"]},
 		}
@@ -88,8 +89,6 @@ func (b *MemoryBackend) advance(obj *unstructured.Unstructured, order *memoryOrd
 		if known {
 			err = b.takeOff(member, live, order)
 		}
-	case order.Spec.Ownership == backends.OwnershipRelease:
-		err = b.takeOff(member, live, order)
 	default:
 		status.Conflict, err = b.deliver(member, live, order)
 	}
@@ -117,7 +116,7 @@ func (b *MemoryBackend) takeOff(member *memoryStore, live *unstructured.Unstruct
 	if live == nil || !b.owns(live, order) {
 		return nil
 	}
-	if order.Spec.Removal == v1alpha1.DeletionPolicyDelete && order.Spec.Ownership != backends.OwnershipRelease {
+	if order.Spec.Removal == v1alpha1.DeletionPolicyDelete && order.Spec.Ownership.Writes() {
 		member.remove(refOf(live))
 		return nil
 	}
@@ -130,7 +129,7 @@ func (b *MemoryBackend) takeOff(member *memoryStore, live *unstructured.Unstruct
 // deliver writes the order's manifest, unless it may not or must not.
 func (b *MemoryBackend) deliver(member *memoryStore, live *unstructured.Unstructured, order *memoryOrder) (conflict bool, err error) {
 	spec := order.Spec
-	if spec.Hold || spec.Ownership == backends.OwnershipShadow || spec.Manifest == nil {
+	if spec.Hold || !spec.Ownership.Writes() || spec.Manifest == nil {
 		return false, nil
 	}
 	wanted := (&unstructured.Unstructured{Object: spec.Manifest}).DeepCopy()

@@ -173,7 +173,7 @@ func TestMemorySharedMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Targets[0].Ownership = backends.OwnershipRelease
+	d.Targets[0].Ownership = backends.OwnershipShadow
 	apply(t, from, d)
 	d.Targets[0].Ownership = backends.OwnershipAdopt
 	apply(t, to, d)

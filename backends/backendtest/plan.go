@@ -72,6 +72,8 @@ type plan struct {
 	passengers []passenger
 	theirs     []string
 	keep       backends.Keep
+	// alone says, to Delete, that no other backend has anything of it.
+	alone bool
 	// change edits every rendered manifest, the template's too.
 	change func(obj *unstructured.Unstructured)
 }
@@ -87,9 +89,7 @@ type planned struct {
 }
 
 // writes tells whether the member object becomes the target manifest.
-func (t planned) writes() bool {
-	return t.ownership != backends.OwnershipShadow && t.ownership != backends.OwnershipRelease
-}
+func (t planned) writes() bool { return t.ownership.Writes() }
 
 // newPlan places a workload of that name on the clusters, two replicas each.
 func (s *session) newPlan(name string, clusters ...string) plan {
@@ -209,7 +209,7 @@ func (p plan) ref() Ref {
 }
 
 func (p plan) query() backends.Query {
-	return backends.Query{Key: p.key, Workload: p.workload(), Selectors: p.selectors, Options: p.options}
+	return backends.Query{Key: p.key, Workload: p.workload(), Selectors: p.selectors, Options: p.options, Alone: p.alone}
 }
 
 // desired renders the plan; without targets while the selection is not known.

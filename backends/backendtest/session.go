@@ -345,18 +345,30 @@ func carriedOut(p plan, o backends.Observation) string {
 		if !ok {
 			return fmt.Sprintf("%s is not reported", target.cluster)
 		}
-		if target.hold {
-			if !c.Held {
-				return fmt.Sprintf("%s is not Held", target.cluster)
-			}
-			continue
+		if missing := differs(p, target, c); missing != "" {
+			return fmt.Sprintf("%s %s", target.cluster, missing)
 		}
-		if !target.writes() {
-			continue
-		}
-		if missing := runs(p, target, c); missing != "" {
-			return fmt.Sprintf("%s: %s", target.cluster, missing)
-		}
+	}
+	return ""
+}
+
+// differs compares one cluster's report with its target and tells the first difference.
+func differs(p plan, target planned, c backends.ClusterObservation) string {
+	switch {
+	case target.hold && !c.Held:
+		return "is not Held"
+	case target.hold:
+		return ""
+	case target.ownership == backends.OwnershipLook && (c.Sight == nil || !c.Sight.Answered):
+		return "has not answered: " + c.Message
+	case target.ownership == backends.OwnershipLook:
+		return ""
+	case c.Yielded == target.writes():
+		return fmt.Sprintf("has Yielded %t", c.Yielded)
+	case target.writes():
+		return runs(p, target, c)
+	case c.Revision != p.revision():
+		return fmt.Sprintf("holds Revision %q as a shadow, want %q", c.Revision, p.revision())
 	}
 	return ""
 }

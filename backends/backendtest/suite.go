@@ -113,7 +113,7 @@ func Cases() []Case {
 	var all []Case
 	for _, group := range [][]Case{
 		fleetCases(), applyCases(), changeCases(), emptinessCases(), holdCases(), foreignCases(), deleteCases(),
-		refusalCases(), callCases(), restartCases(), ownershipCases(), companionCases(),
+		refusalCases(), callCases(), restartCases(), ownershipCases(), companionCases(), handoverCases(),
 	} {
 		all = append(all, group...)
 	}

@@ -43,6 +43,8 @@ const (
 	// overwrite is the value of Karmada's annotation for a conflict resolution that takes over.
 	overwrite = workv1alpha2.ResourceConflictResolutionOverwrite
 	abort     = "abort"
+	// overwriting is the end of the content's hash, of a carrier that takes over what it finds.
+	overwriting = "-" + overwrite
 )
 
 // carrierKey names the Work as Karmada would name its own for the object, so that two of them meet.
@@ -56,14 +58,15 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 	at := carrierKey(cluster, c.Object)
 	manifest := c.Object.DeepCopy()
 	unstructured.RemoveNestedField(manifest.Object, "status")
-	resolution := abort
-	if adopt {
-		resolution = overwrite
-	}
 	setMarks(manifest, map[string]string{managedLabel: "true"}, map[string]string{
 		workv1alpha2.WorkNamespaceAnnotation: at.Namespace, workv1alpha2.WorkNameAnnotation: at.Name,
-		workv1alpha2.ResourceConflictResolutionAnnotation: resolution,
+		workv1alpha2.ResourceConflictResolutionAnnotation: abort,
 	})
+	content := companions.Hash(manifest.Object)
+	if adopt {
+		setMarks(manifest, nil, map[string]string{workv1alpha2.ResourceConflictResolutionAnnotation: overwrite})
+		content += overwriting
+	}
 	raw, err := json.Marshal(manifest.Object)
 	if err != nil {
 		return carrier{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
@@ -76,7 +79,7 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 				v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator,
 				v1alpha1.LabelUID:       companions.UID(c, key), companions.Label: companions.Kind(c),
 			},
-			Annotations: map[string]string{companions.AnnotationContent: companions.Hash(manifest.Object)},
+			Annotations: map[string]string{companions.AnnotationContent: content},
 		},
 		Spec: workv1alpha1.WorkSpec{
 			SuspendDispatching: &no, PreserveResourcesOnDeletion: &no,
@@ -156,22 +159,22 @@ func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready 
 	title := companions.Title(want.companion.Object)
 	if live == nil {
 		work := want.work.DeepCopy()
-		work.Annotations[companions.AnnotationUsers] = companions.Users{}.With(key).String()
+		companions.ReadNeed(nil).Owning(key, want.elsewhere()).Write(work.Annotations)
 		return carrierStep{create: work}.waitFor(title, "Karmada to apply it", ready), nil
 	}
 	if live.DeletionTimestamp != nil {
 		return carrierStep{}.waitFor(title, "its removal, after which it is made again", ready), nil
 	}
-	users := companions.ReadUsers(live.Annotations)
-	if foreign, err := foreignCarrier(live, want, users); err != nil || foreign {
+	need := companions.ReadNeed(live.Annotations)
+	after := withNeed(live, need.Owning(key, want.elsewhere()))
+	if foreign, err := foreignCarrier(live, want, need.Users); err != nil || foreign {
 		step := carrierStep{}
 		if err == nil && isCarrier(live) {
 			// Being among its users keeps it when its owner goes.
-			step.patch = withUsers(live, users.With(key))
+			step.patch = after
 		}
 		return step, err
 	}
-	after := withUsers(live, users.With(key))
 	maps.Copy(after.Labels, want.work.Labels)
 	if want.companion.Shared {
 		delete(after.Annotations, v1alpha1.AnnotationOwner)
@@ -252,14 +255,18 @@ func claimed(w *workv1alpha1.Work) bool {
 	return w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] != ""
 }
 
-func withUsers(live *workv1alpha1.Work, users companions.Users) *workv1alpha1.Work {
+// withNeed is the carrier with its need written down.
+func withNeed(live *workv1alpha1.Work, need companions.Need) *workv1alpha1.Work {
 	after := live.DeepCopy()
 	if after.Annotations == nil {
 		after.Annotations = map[string]string{}
 	}
-	after.Annotations[companions.AnnotationUsers] = users.String()
+	need.Write(after.Annotations)
 	return after
 }
+
+// elsewhere are those who need the companion from another backend.
+func (c carrier) elsewhere() []types.UID { return c.companion.Elsewhere[c.cluster] }
 
 // leaveStep is the next step of one FleetWorkload out of a carrier.
 type leaveStep struct {
@@ -270,28 +277,104 @@ type leaveStep struct {
 
 // nextLeaving takes one FleetWorkload off a carrier's users, and the companion off the cluster with the last of them.
 func nextLeaving(live *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, ready bool) leaveStep {
-	users := companions.ReadUsers(live.Annotations)
-	if others := users.Without(key); len(others) > 0 || claimed(live) {
-		return leaveStep{patch: withUsers(live, others)}
+	need := companions.ReadNeed(live.Annotations)
+	if left := need.Leaving(key, policy); len(left.Users) > 0 || claimed(live) {
+		after := withNeed(live, left)
+		if len(left.Users) > 0 && !left.Owned() {
+			giveUp(after)
+		}
+		return leaveStep{patch: after}
 	}
 	w, obj := newWork(live), carried(live)
 	what := "Karmada to leave " + w.cluster
 	if !ready {
 		what += ", which cannot be reached"
 	}
-	orphan := obj != nil && companions.Policy(obj.GetKind(), policy) == v1alpha1.DeletionPolicyOrphan
+	orphan := obj != nil && companions.Policy(obj.GetKind(), policy) == v1alpha1.DeletionPolicyOrphan || need.Elsewhere()
+	release := orphan && untouchable(w)
+	if need.Shadow(key.UID) {
+		// Karmada takes its marks off when it releases, and writes what the Work holds.
+		marks := policy == v1alpha1.DeletionPolicyOrphan && isApplied(w)
+		orphan, release = true, !marks
+	}
+	insists := orphan && !release && isApplied(w) && !adopts(live) // see insist
 	step := leaveStep{waiting: what}
 	switch {
 	case w.terminating():
-		step.release = orphan && untouchable(w)
-	case w.preserved() != orphan:
+		step.release = release
+	case w.preserved() != orphan || insists:
 		// It is our own object, so nobody has to take it up before the removal.
-		step.patch = withUsers(live, users)
+		step.patch = withNeed(live, need)
 		step.patch.Spec.PreserveResourcesOnDeletion = &orphan
-	case orphan && untouchable(w) && slices.Contains(live.Finalizers, executionFinalizer):
+		if insists {
+			insist(step.patch, obj)
+		}
+	case release && slices.Contains(live.Finalizers, executionFinalizer):
 		step.release = true
 	default:
 		step.remove = true
+	}
+	return step
+}
+
+// insist has Karmada be able to release what a carrier delivers twice; see deletion.insist.
+func insist(after *workv1alpha1.Work, obj *unstructured.Unstructured) {
+	setMarks(obj, nil, map[string]string{workv1alpha2.ResourceConflictResolutionAnnotation: overwrite})
+	raw, err := obj.MarshalJSON()
+	if err != nil {
+		return // it was read from JSON
+	}
+	after.Spec.Workload.Manifests[0].Raw = raw
+	after.Annotations[companions.AnnotationContent] = contentOf(after) + overwriting
+}
+
+// contentOf is the hash of what a carrier delivers, whether or not it takes over what it finds.
+func contentOf(w *workv1alpha1.Work) string {
+	return strings.TrimSuffix(w.Annotations[companions.AnnotationContent], overwriting)
+}
+
+// giveUp makes Karmada leave what the carrier delivers as it is.
+func giveUp(w *workv1alpha1.Work) {
+	yes := true
+	w.Spec.SuspendDispatching, w.Spec.PreserveResourcesOnDeletion = &yes, &yes
+}
+
+// yieldedFor tells whether a carrier is no danger to another owner of what it delivers, as far as one FleetWorkload is
+// concerned: for others that use it, it goes on being owned.
+func yieldedFor(w *workv1alpha1.Work, key backends.Key) bool {
+	need := companions.ReadNeed(w.Annotations)
+	return need.Shadow(key.UID) && (need.Owned() || newWork(w).yields() || w.DeletionTimestamp != nil)
+}
+
+// nextShadow decides the next step with one companion on a cluster that is a shadow. What is missing is not made: it comes
+// before the workload again when that is owned. New content is held back with the rest. Karmada writes what it holds once
+// when it releases the object: that must not be what another backend, which has the same companions, has left behind.
+// want is nil for a companion that is no longer listed.
+func nextShadow(live *workv1alpha1.Work, want *carrier, key backends.Key) carrierStep {
+	if live == nil || live.DeletionTimestamp != nil || !isCarrier(live) || claimed(live) {
+		return carrierStep{}
+	}
+	need := companions.ReadNeed(live.Annotations)
+	if _, uses := need.Users[key.UID]; !uses {
+		return carrierStep{}
+	}
+	w, title := newWork(live), titleOf(live)
+	if !w.suspended() && !w.dispatched() && !w.preserved() {
+		// The Dispatching condition would say no, and Karmada may still write.
+		return carrierStep{blocked: title + ": Karmada to take up the change"}
+	}
+	need = need.Shadowing(key)
+	step := carrierStep{patch: withNeed(live, need)}
+	if need.Owned() {
+		return step
+	}
+	giveUp(step.patch)
+	if !w.yields() {
+		step.blocked = title + ": Karmada to hold it back"
+	}
+	if want != nil && contentOf(live) != contentOf(want.work) {
+		step.patch.Annotations[companions.AnnotationContent] = want.work.Annotations[companions.AnnotationContent]
+		step.patch.Spec.Workload = want.work.DeepCopy().Spec.Workload
 	}
 	return step
 }

@@ -76,7 +76,7 @@ func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fl
 			if !c.NeededOn(t.Cluster) {
 				continue
 			}
-			step, err := d.applyCarrier(ctx, desired, t.Cluster, c, inContact(fleet, t.Cluster), &namespace)
+			step, err := d.applyCarrier(ctx, desired, t, c, inContact(fleet, t.Cluster), &namespace)
 			errs = append(errs, err)
 			if step.pending != "" {
 				out.pending = append(out.pending, t.Cluster+": "+step.pending)
@@ -91,19 +91,24 @@ func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fl
 
 // applyCarrier takes the next step with one companion on one cluster. namespace is true once Karmada is known to have it.
 func (d *Driver) applyCarrier(
-	ctx context.Context, desired backends.Desired, cluster string, c backends.Companion, ready bool, namespace *bool,
+	ctx context.Context, desired backends.Desired, t backends.Target, c backends.Companion, ready bool, namespace *bool,
 ) (carrierStep, error) {
-	live, err := d.carrier(ctx, carrierKey(cluster, c.Object))
+	live, err := d.carrier(ctx, carrierKey(t.Cluster, c.Object))
 	if err != nil {
 		return carrierStep{}, err
 	}
 	if live != nil {
 		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
-	adopt := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt || c.Shared && live != nil && isCarrier(live) && adopts(live)
-	want, err := renderCarrier(desired.Key, cluster, c, adopt)
+	adopt := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt ||
+		t.Ownership == backends.OwnershipAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && isCarrier(live) && adopts(live)
+	want, err := renderCarrier(desired.Key, t.Cluster, c, adopt)
 	if err != nil {
 		return carrierStep{}, err
+	}
+	if !t.Ownership.Writes() {
+		step := nextShadow(live, &want, desired.Key)
+		return step, d.patchCarrier(ctx, live, step.patch, c)
 	}
 	step, err := nextCarrier(live, want, desired.Key, ready)
 	if err != nil {
@@ -160,7 +165,7 @@ func waitingFor(desired backends.Desired, blocked map[string]string) backends.De
 
 // leaveCarriers lets go of the companions that are no longer wanted: of a cluster that is kept once the workload there
 // is as wanted, of one that is left once the workload there has gone. settled is true when nothing of the workload
-// waits to be written.
+// waits to be written. On a cluster that is a shadow all of them stay as they are, until it is owned again.
 func (d *Driver) leaveCarriers(
 	ctx context.Context, desired backends.Desired, live world, fleet backends.Fleet, settled bool,
 ) (waiting []string, err error) {
@@ -168,21 +173,27 @@ func (d *Driver) leaveCarriers(
 	if err != nil || len(carriers) == 0 {
 		return nil, err
 	}
-	wanted, targets := map[types.NamespacedName]bool{}, map[string]backends.Target{}
+	wanted, targets := wantedCarriers(desired), map[string]backends.Target{}
 	for _, t := range desired.Targets {
 		targets[t.Cluster] = t
-		for _, c := range desired.Companions {
-			if c.NeededOn(t.Cluster) {
-				wanted[carrierKey(t.Cluster, c.Object)] = true
-			}
-		}
 	}
 	var arrived map[string]bool
 	var errs []error
 	for _, w := range carriers {
 		cluster := newWork(w).cluster
 		t, kept := targets[cluster]
-		if wanted[client.ObjectKeyFromObject(w)] || kept && desired.Keep.Keeps(isShared(w)) {
+		if wanted[client.ObjectKeyFromObject(w)] {
+			continue
+		}
+		if kept && !t.Ownership.Writes() {
+			step := nextShadow(w, nil, desired.Key)
+			errs = append(errs, d.patchCarrier(ctx, w, step.patch, companionOf(w)))
+			if step.blocked != "" {
+				waiting = append(waiting, cluster+": "+step.blocked)
+			}
+			continue
+		}
+		if kept && desired.Keep.Keeps(isShared(w)) {
 			continue
 		}
 		if arrived == nil {
@@ -204,6 +215,18 @@ func (d *Driver) leaveCarriers(
 	}
 	slices.Sort(waiting)
 	return slices.Compact(waiting), errors.Join(errs...)
+}
+
+func wantedCarriers(desired backends.Desired) map[types.NamespacedName]bool {
+	wanted := map[types.NamespacedName]bool{}
+	for _, t := range desired.Targets {
+		for _, c := range desired.Companions {
+			if c.NeededOn(t.Cluster) {
+				wanted[carrierKey(t.Cluster, c.Object)] = true
+			}
+		}
+	}
+	return wanted
 }
 
 // hasArrived tells which clusters have the workload's newest manifest.
@@ -230,16 +253,21 @@ func (d *Driver) leaveCarrier(
 	case step.remove:
 		err = d.removeCarrier(ctx, w)
 	case step.patch != nil:
-		c := backends.Companion{Object: carried(w), Shared: isShared(w)}
-		if c.Object == nil {
-			c.Object = reference("v1", "Secret", w.Namespace, w.Name) // unknown, so nothing is told of it
-		}
-		err = d.patchCarrier(ctx, w, step.patch, c)
+		err = d.patchCarrier(ctx, w, step.patch, companionOf(w))
 	}
 	if step.waiting == "" {
 		return "", err
 	}
 	return titleOf(w) + ": " + step.waiting, err
+}
+
+// companionOf is what a carrier delivers.
+func companionOf(w *workv1alpha1.Work) backends.Companion {
+	c := backends.Companion{Object: carried(w), Shared: isShared(w)}
+	if c.Object == nil {
+		c.Object = reference("v1", "Secret", w.Namespace, w.Name) // unknown, so nothing is told of it
+	}
+	return c
 }
 
 func titleOf(w *workv1alpha1.Work) string {
@@ -262,8 +290,9 @@ func (d *Driver) removeCarrier(ctx context.Context, w *workv1alpha1.Work) error 
 
 // deleteCarriers lets go of all companions of a workload that is gone. It returns what is awaited.
 func (d *Driver) deleteCarriers(
-	ctx context.Context, key backends.Key, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
+	ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
 ) (string, error) {
+	key := query.Key
 	carriers, err := d.carriersOf(ctx, key)
 	if err != nil {
 		return "", err
@@ -271,6 +300,9 @@ func (d *Driver) deleteCarriers(
 	var waiting []string
 	var errs []error
 	for _, w := range carriers {
+		if need := companions.ReadNeed(w.Annotations); query.Alone && need.Shadow(key.UID) {
+			w = withNeed(w, need.Owning(key, nil))
+		}
 		step, err := d.leaveCarrier(ctx, w, key, policy, inContact(fleet, newWork(w).cluster))
 		errs = append(errs, err)
 		if step != "" {
@@ -312,8 +344,8 @@ func inContact(fleet backends.Fleet, cluster string) bool {
 }
 
 // observeCarriers adds to the reports what stands against a cluster's companions.
-func (d *Driver) observeCarriers(ctx context.Context, key backends.Key, o *backends.Observation) error {
-	carriers, err := d.carriersOf(ctx, key)
+func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *backends.Observation) error {
+	carriers, err := d.carriersOf(ctx, query.Key)
 	if err != nil || len(carriers) == 0 {
 		return err
 	}
@@ -329,9 +361,22 @@ func (d *Driver) observeCarriers(ctx context.Context, key backends.Key, o *backe
 			at[w.cluster] = len(o.Clusters)
 			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown})
 		}
-		if w.companion(&o.Clusters[at[w.cluster]]) {
+		report := &o.Clusters[at[w.cluster]]
+		if report.Yielded {
+			if live, err = d.latest(ctx, query, live); err != nil {
+				return err
+			}
+			report.Yielded = live == nil || yieldedFor(live, query.Key)
+		}
+		if live == nil {
+			continue
+		}
+		w = newWork(live)
+		w.serve(report, query.Key)
+		if w.companion(report) {
 			title := titleOf(live)
 			foreign[title] = append(foreign[title], w.cluster)
+			report.Foreign = append(report.Foreign, title)
 		}
 	}
 	slices.SortFunc(o.Clusters, func(a, b backends.ClusterObservation) int { return strings.Compare(a.Cluster, b.Cluster) })
@@ -339,6 +384,34 @@ func (d *Driver) observeCarriers(ctx context.Context, key backends.Key, o *backe
 		o.Notes = append(o.Notes, companions.ForeignNote(title, slices.Sorted(slices.Values(foreign[title]))))
 	}
 	return nil
+}
+
+// latest is a carrier as the query wants it read; nil when it has gone.
+func (d *Driver) latest(ctx context.Context, query backends.Query, cached *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+	if !query.Live {
+		return cached, nil
+	}
+	at, now := client.ObjectKeyFromObject(cached), &workv1alpha1.Work{}
+	err := d.client.Get(ctx, at, now)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, backends.Classify("get work "+at.String(), fmt.Errorf("get work %s: %w", at, err))
+	}
+	return now, nil
+}
+
+// serve adds for whom else Karmada goes on with a shared companion.
+func (w work) serve(o *backends.ClusterObservation, key backends.Key) {
+	others := companions.ReadNeed(w.Annotations).Owners(key.UID)
+	if !isShared(w.Work) || len(others) == 0 {
+		return
+	}
+	if o.Serves == nil {
+		o.Serves = map[string][]types.UID{}
+	}
+	o.Serves[titleOf(w.Work)] = others
 }
 
 // companion adds one companion's report to its cluster's. It tells whether it is somebody else's and used as it is.

@@ -10,95 +10,167 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
 // executionFinalizer keeps a Work until the execution controller has dealt with the member object
 // (util.ExecutionControllerFinalizer).
 const executionFinalizer = "karmada.io/execution-controller"
 
-// removal is the next step of a deletion: writes, then Works to take Karmada's finalizer from, then what is awaited.
-type removal struct {
-	decision
-	release []work
-}
-
 // decideDelete tells the next step towards nothing being left. It is pure.
 //
 // A Work goes once the execution controller has deleted the member object, or, when it preserves resources, has written
 // the Work's manifest once more without Karmada's marks (handleWorkDelete in pkg/controllers/execution). Both wait for a
 // lost cluster. The template goes before the policies: while it is there, a policy that is gone changes what is rendered.
-func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, fleet backends.Fleet) removal {
-	orphan := policy == v1alpha1.DeletionPolicyOrphan
+func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, fleet backends.Fleet) decision {
+	d := newDeletion(q, policy, live)
 	if live.template != nil && live.template.GetDeletionTimestamp() == nil {
-		return dropTemplate(q, orphan, live)
+		return d.dropTemplate()
 	}
 	if live.binding != nil || len(live.works) > 0 {
-		r := removal{decision: decision{waiting: removalMessage(live.works, fleet)}}
-		if orphan {
-			r.release = slices.DeleteFunc(slices.Clone(live.works), func(w work) bool { return !w.terminating() || !untouchable(w) })
+		step := decision{waiting: removalMessage(live.works, fleet)}
+		for _, w := range live.works {
+			if w.terminating() && (slices.Contains(d.spared, w.cluster) || d.untouchable(w)) {
+				step.release = append(step.release, w)
+			}
 		}
 		if b := live.binding; b != nil && b.DeletionTimestamp == nil && len(b.OwnerReferences) == 0 && live.template == nil {
 			// The template was deleted and its dependents were left: the garbage collector will not come.
 			kind := scopeOf(q.Workload).binding
-			r.writes = append(r.writes, write{object: reference(kind.GroupVersion().String(), kind.Kind, b.Namespace, b.Name), remove: true})
+			step.writes = append(step.writes, write{object: reference(kind.GroupVersion().String(), kind.Kind, b.Namespace, b.Name), remove: true})
 		}
-		return r
+		return step
 	}
 	if live.template != nil {
-		return removal{decision: decision{waiting: "the template to go"}}
+		return decision{waiting: "the template to go"}
 	}
-	var r removal
+	var step decision
 	for _, obj := range []*unstructured.Unstructured{live.override, live.policy} {
 		if obj == nil {
 			continue
 		}
-		r.waiting = "the policies to go"
+		step.waiting = "the policies to go"
 		if obj.GetDeletionTimestamp() == nil {
-			r.writes = append(r.writes, write{object: obj, remove: true})
+			step.writes = append(step.writes, write{object: obj, remove: true})
 		}
 	}
-	return r
+	return step
+}
+
+// deletion is what the steps of a deletion share.
+type deletion struct {
+	query backends.Query
+	live  world
+	// orphan means that member objects are released: by the policy, or because all of them are shadows'.
+	orphan bool
+	// shadows are neither deleted nor changed, whatever the policy. With Orphan, and when they have no other owner who does
+	// it, Karmada releases those of which it can take its marks off without any other change. All others are spared: with
+	// Delete, the member object's owner may have deleted it by now, and Karmada cannot release what is gone
+	// (https://github.com/karmada-io/karmada/issues/7463).
+	shadows, spared []string
+}
+
+func newDeletion(q backends.Query, policy v1alpha1.DeletionPolicy, live world) deletion {
+	d := deletion{query: q, live: live}
+	if !q.Alone {
+		d.shadows = live.shadows()
+	}
+	owned := slices.ContainsFunc(live.clusters(), func(cluster string) bool { return !slices.Contains(d.shadows, cluster) })
+	d.orphan = policy == v1alpha1.DeletionPolicyOrphan || len(d.shadows) > 0 && !owned
+	marked := map[string]bool{}
+	for _, w := range live.works {
+		marked[w.cluster] = policy == v1alpha1.DeletionPolicyOrphan && !q.Heir && slices.Contains(d.shadows, w.cluster) && w.runsAsHeld(q)
+	}
+	for _, cluster := range d.shadows {
+		if !marked[cluster] {
+			d.spared = append(d.spared, cluster)
+		}
+	}
+	return d
 }
 
 // dropTemplate makes sure that every Work knows what is to become of its member object, then deletes the template. In
 // one pass of Karmada's binding controller, Works are deleted before they are told to preserve, so one must not be
 // written before the other is seen.
-func dropTemplate(q backends.Query, orphan bool, live world) removal {
+func (d deletion) dropTemplate() decision {
+	live, drop := d.live, decision{writes: []write{{object: d.live.template, remove: true}}, waiting: "the template to go"}
 	if live.policy == nil && live.binding == nil && len(live.works) == 0 {
-		return removal{decision: decision{
-			writes: []write{{object: live.template, remove: true}}, waiting: "the template to go",
-		}}
+		return drop
 	}
-	if live.policy == nil && orphan {
+	if step, needed := spare(d.query, live, d.spared); needed {
+		return step
+	}
+	insist, insists := d.insist()
+	if live.policy == nil && (d.orphan || len(d.shadows) > 0) {
 		// Only a policy can tell the Works. It takes the place of the one that was deleted, and dispatches nothing.
-		return removal{decision: decision{
-			writes:  []write{{object: keeper(q, live.binding)}},
-			waiting: "Karmada to preserve the member objects",
-		}}
+		return decision{
+			writes:  []write{{object: keeper(d.query, live.binding, d.shadows, d.orphan)}},
+			waiting: "Karmada to take up what becomes of the member objects",
+		}
 	}
-	if live.policy != nil && preserves(live.policy) != orphan {
-		return removal{decision: decision{
-			writes:  []write{{object: withPreserve(live.policy, q.Key, orphan)}},
+	if live.policy != nil && preserves(live.policy) != d.orphan {
+		return decision{
+			writes:  append(insist.writes, write{object: withPreserve(live.policy, d.query.Key, d.orphan)}),
 			waiting: "Karmada to take up the deletion policy",
-		}}
-	}
-	if reason := undecided(orphan, live); reason != "" {
-		return removal{decision: decision{waiting: reason}}
-	}
-	if orphan {
-		var release []work
-		for _, w := range live.works {
-			if untouchable(w) && slices.Contains(w.Finalizers, executionFinalizer) {
-				release = append(release, w)
-			}
-		}
-		if len(release) > 0 {
-			return removal{release: release, decision: decision{waiting: "Works to be released that were never dispatched"}}
 		}
 	}
-	return removal{decision: decision{
-		writes: []write{{object: live.template, remove: true}}, waiting: "the template to go",
-	}}
+	if insists {
+		return insist
+	}
+	if reason := undecided(d.orphan, live); reason != "" {
+		return decision{waiting: reason}
+	}
+	var release []work
+	for _, w := range live.works {
+		if d.untouchable(w) && slices.Contains(w.Finalizers, executionFinalizer) {
+			release = append(release, w)
+		}
+	}
+	if len(release) > 0 {
+		return decision{release: release, waiting: "Works to be released that were never dispatched"}
+	}
+	return drop
+}
+
+// insist makes sure that Karmada can release a member object twice. It takes its marks off the object and then its
+// finalizer off the Work. When the Work has just got a report, the second fails, and Karmada begins anew: the object has no
+// label of Karmada's by then, so that it refuses for ever to touch it, unless the manifest says to overwrite what is found
+// (handleWorkDelete in pkg/controllers/execution, allowUpdate in pkg/util/objectwatcher).
+func (d deletion) insist() (step decision, needed bool) {
+	if !d.orphan || d.live.binding == nil || d.live.binding.DeletionTimestamp != nil {
+		return decision{}, false
+	}
+	var clusters, open []string
+	for _, w := range d.live.works {
+		if w.terminating() || slices.Contains(d.spared, w.cluster) || !isApplied(w) || d.untouchable(w) {
+			continue // Karmada is to write nothing there
+		}
+		clusters = append(clusters, w.cluster)
+		if !adopts(w.Work) {
+			open = append(open, w.cluster)
+		}
+	}
+	if len(open) == 0 {
+		return decision{}, false
+	}
+	step.waiting = "Karmada to take up the deletion policy for " + list(open)
+	want := withRule(overrideOf(d.query, d.live), d.query.Key, clusters, resolve(overwrite))
+	if !ssa.UpToDate(d.live.override, want) {
+		step.writes = []write{{object: want}}
+	}
+	return step, true
+}
+
+// isApplied tells whether the member object is Karmada's, as it reports: what is somebody else's is never applied.
+func isApplied(w work) bool {
+	applied := w.applied()
+	return applied != nil && applied.Status == metav1.ConditionTrue
+}
+
+// untouchable tells whether Karmada must not handle the release of the Work's member object. Where that runs what is held
+// nothing would be delivered, and Karmada takes its marks away.
+func (d deletion) untouchable(w work) bool {
+	return d.orphan && !slices.Contains(d.shadows, w.cluster) && untouchable(w) && !w.runsAsHeld(d.query)
 }
 
 // untouchable tells whether Karmada must not handle the release of the member object. Releasing writes the Work's
@@ -106,8 +178,7 @@ func dropTemplate(q backends.Query, orphan bool, live world) removal {
 // there is no member object of ours (https://github.com/karmada-io/karmada/issues/7463). Without Karmada's finalizer the
 // Work goes and the member is left as it is; it keeps Karmada's labels then.
 func untouchable(w work) bool {
-	applied := w.applied()
-	return w.suspended() || !w.reported() && (applied == nil || applied.Status != metav1.ConditionTrue)
+	return w.suspended() || conflicts(w) || !w.reported() && !isApplied(w)
 }
 
 // undecided says why the Works do not know yet what is to become of the member objects.
@@ -135,24 +206,25 @@ func preserves(policy *unstructured.Unstructured) bool {
 }
 
 func withPreserve(policy *unstructured.Unstructured, key backends.Key, preserve bool) *unstructured.Unstructured {
-	out := newObject(policy.GroupVersionKind(), policy.GetNamespace(), policy.GetName(), key)
-	spec, _ := policy.DeepCopy().Object["spec"].(map[string]any)
-	spec["preserveResourcesOnDeletion"] = preserve
-	out.Object["spec"] = spec
+	out := restated(policy, key)
+	if spec, isMap := out.Object["spec"].(map[string]any); isMap {
+		spec["preserveResourcesOnDeletion"] = preserve
+	}
 	return out
 }
 
 // keeper is a policy that keeps everything as the binding has it.
-func keeper(q backends.Query, b *workv1alpha2.ResourceBinding) *unstructured.Unstructured {
+func keeper(q backends.Query, b *workv1alpha2.ResourceBinding, shadows []string, preserve bool) *unstructured.Unstructured {
 	out := newObject(scopeOf(q.Workload).policy, q.Workload.Namespace, policyName(q), q.Key)
 	spec := map[string]any{
 		"resourceSelectors": resourceSelectors(q.Workload), "priority": int64(policyPriority),
-		"preserveResourcesOnDeletion": true, "placement": map[string]any{},
+		"preserveResourcesOnDeletion": preserve, "placement": map[string]any{},
 	}
 	if b != nil && b.Spec.ConflictResolution != "" {
 		spec["conflictResolution"] = string(b.Spec.ConflictResolution)
 	}
 	out.Object["spec"] = spec
+	setShadows(out, shadows)
 	return gated(withPlacement(out, b))
 }
 

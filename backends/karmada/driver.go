@@ -58,6 +58,7 @@ type Driver struct {
 var (
 	_ backends.Driver = (*Driver)(nil)
 	_ backends.Runner = (*Driver)(nil)
+	_ backends.Trier  = (*Driver)(nil)
 )
 
 // New returns a driver for the Karmada control plane whose API server cfg leads to. It sends no request; Run must be
@@ -102,7 +103,9 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 
 // Features tells what the driver can do.
 func (d *Driver) Features() backends.Features {
-	return backends.Features{backends.FeatureHold: true, backends.FeatureClusterScoped: true}
+	return backends.Features{
+		backends.FeatureHold: true, backends.FeatureOwnership: true, backends.FeatureClusterScoped: true,
+	}
 }
 
 // Clusters returns Karmada's clusters.
@@ -124,14 +127,15 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	if err != nil {
 		return backends.Observation{}, err
 	}
-	live, err := d.load(ctx, query)
+	live, err := d.load(ctx, d.readerFor(query), query)
 	if err != nil && backends.CodeOf(err) != backends.CodeKindNotServed {
 		return backends.Observation{}, err
 	}
 	live = live.own(query)
+	live.retains = lesson.retains
 	o := translate(query, live, toFleet(clusters))
 	o.Notes = slices.Clone(lesson.notes)
-	if err := d.observeCarriers(ctx, query.Key, &o); err != nil {
+	if err := d.observeCarriers(ctx, query, &o); err != nil {
 		return backends.Observation{}, err
 	}
 	selection, choice := choose(query, clusters, live)
@@ -153,7 +157,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	live, err := d.load(ctx, desired.Query)
+	live, err := d.load(ctx, d.cache, desired.Query)
 	if err != nil {
 		return backends.Progress{}, err
 	}
@@ -189,7 +193,7 @@ func (d *Driver) advance(ctx context.Context, desired backends.Desired, live wor
 	if len(first.pending) > 0 {
 		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
 	}
-	held := waitingFor(desired, first.blocked)
+	held, stay := staying(waitingFor(lookingClosely(desired, live), first.blocked), live)
 	want, err := render(held)
 	if err != nil {
 		return backends.Progress{}, err
@@ -200,13 +204,16 @@ func (d *Driver) advance(ctx context.Context, desired backends.Desired, live wor
 			return backends.Progress{}, err
 		}
 	}
-	if err := d.carryOut(ctx, step.writes); err != nil {
+	if err := d.carryOut(ctx, step); err != nil {
 		return backends.Progress{}, err
 	}
 	settled := step.waiting == "" && len(step.writes) == 0
 	waiting, err := d.leaveCarriers(ctx, desired, live, fleet, settled)
 	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
 		waiting = append(waiting, cluster+": "+first.blocked[cluster])
+	}
+	for _, cluster := range stay {
+		waiting = append(waiting, cluster+": to be left once no cluster is being handed over")
 	}
 	if step.waiting != "" {
 		waiting = append([]string{step.waiting}, waiting...)
@@ -221,7 +228,7 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	live, err := d.load(ctx, query)
+	live, err := d.load(ctx, d.cache, query)
 	if err != nil && backends.CodeOf(err) != backends.CodeKindNotServed {
 		return backends.Progress{}, err
 	}
@@ -230,17 +237,20 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 		return backends.Progress{Waiting: behind}, nil
 	}
 	step := decideDelete(query, policy, live, toFleet(clusters))
-	if err := d.carryOut(ctx, step.writes); err != nil {
-		return backends.Progress{}, err
-	}
-	for _, w := range step.release {
-		if err := d.release(ctx, w); err != nil {
+	for _, w := range step.writes {
+		if w.remove || w.object.GetKind() == kindOf(live.policy) || w.object.GetKind() == kindOf(live.override) {
+			continue
+		}
+		if err := d.checkFree(ctx, query, w.object); err != nil {
 			return backends.Progress{}, err
 		}
 	}
+	if err := d.carryOut(ctx, step); err != nil {
+		return backends.Progress{}, err
+	}
 	waiting := step.waiting
 	if waiting == "" {
-		if waiting, err = d.deleteCarriers(ctx, query.Key, policy, toFleet(clusters)); err != nil {
+		if waiting, err = d.deleteCarriers(ctx, query, policy, toFleet(clusters)); err != nil {
 			return backends.Progress{}, err
 		}
 	}
@@ -265,9 +275,16 @@ func (d *Driver) clusters(ctx context.Context) ([]clusterv1alpha1.Cluster, error
 	return clusters.Items, nil
 }
 
-// load reads what Karmada has of the workload from the cache. With a kind that is not served it returns that error, and
-// all the rest.
-func (d *Driver) load(ctx context.Context, q backends.Query) (world, error) {
+// readerFor is the API server when the query asks for it, else the cache.
+func (d *Driver) readerFor(q backends.Query) client.Reader {
+	if q.Live {
+		return d.client
+	}
+	return d.cache
+}
+
+// load reads what Karmada has of the workload. With a kind that is not served it returns that error, and all the rest.
+func (d *Driver) load(ctx context.Context, from client.Reader, q backends.Query) (world, error) {
 	if err := d.watches.ready(); err != nil {
 		return world{}, err
 	}
@@ -282,30 +299,30 @@ func (d *Driver) load(ctx context.Context, q backends.Query) (world, error) {
 	if notServed == nil {
 		live.template = &unstructured.Unstructured{}
 		live.template.SetGroupVersionKind(q.Workload.GVK)
-		err = d.get(ctx, q.Workload.Namespace, q.Workload.Name, &live.template)
+		err = get(ctx, from, q.Workload.Namespace, q.Workload.Name, &live.template)
 	}
 	live.policy, live.override = &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	live.policy.SetGroupVersionKind(kinds.policy)
 	live.override.SetGroupVersionKind(kinds.override)
-	err = errors.Join(err, d.get(ctx, q.Workload.Namespace, name, &live.policy),
-		d.get(ctx, q.Workload.Namespace, name, &live.override))
+	err = errors.Join(err, get(ctx, from, q.Workload.Namespace, name, &live.policy),
+		get(ctx, from, q.Workload.Namespace, name, &live.override))
 	if err != nil {
 		return world{}, err
 	}
-	if err := errors.Join(d.loadBinding(ctx, q, &live), d.loadWorks(ctx, q, &live)); err != nil {
+	if err := errors.Join(loadBinding(ctx, from, q, &live), d.loadWorks(ctx, from, q, &live)); err != nil {
 		return world{}, err
 	}
 	return live, notServed
 }
 
-func (d *Driver) loadBinding(ctx context.Context, q backends.Query, live *world) error {
+func loadBinding(ctx context.Context, from client.Reader, q backends.Query, live *world) error {
 	at := bindingOf(q.Workload)
 	namespaced, wide := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}
 	var obj client.Object = namespaced
 	if at.Namespace == "" {
 		obj = wide
 	}
-	switch err := d.cache.Get(ctx, at, obj); {
+	switch err := from.Get(ctx, at, obj); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
@@ -318,11 +335,19 @@ func (d *Driver) loadBinding(ctx context.Context, q backends.Query, live *world)
 	return nil
 }
 
-// loadWorks needs the binding.
-func (d *Driver) loadWorks(ctx context.Context, q backends.Query, live *world) error {
+// loadWorks needs the binding. Only the cache finds Works that are left without one.
+func (d *Driver) loadWorks(ctx context.Context, from client.Reader, q backends.Query, live *world) error {
 	at, label := bindingOf(q.Workload), scopeOf(q.Workload).bindingID
+	var chosen client.ListOption = client.MatchingFields{workByBinding: at.String()}
+	if from != d.cache {
+		if live.binding != nil && live.binding.Labels[label] != "" {
+			chosen = client.MatchingLabels{label: live.binding.Labels[label]}
+		} else {
+			from = d.cache
+		}
+	}
 	var works workv1alpha1.WorkList
-	if err := d.cache.List(ctx, &works, client.MatchingFields{workByBinding: at.String()}); err != nil {
+	if err := from.List(ctx, &works, chosen); err != nil {
 		return backends.Classify("list works of "+at.String(), err)
 	}
 	for i := range works.Items {
@@ -336,9 +361,9 @@ func (d *Driver) loadWorks(ctx context.Context, q backends.Query, live *world) e
 	return nil
 }
 
-// get reads an object from the cache, and sets the pointer to nil when there is none.
-func (d *Driver) get(ctx context.Context, namespace, name string, obj **unstructured.Unstructured) error {
-	err := d.cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, *obj)
+// get reads an object, and sets the pointer to nil when there is none.
+func get(ctx context.Context, from client.Reader, namespace, name string, obj **unstructured.Unstructured) error {
+	err := from.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, *obj)
 	if err == nil {
 		return nil
 	}
@@ -360,7 +385,11 @@ func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *re
 		if pair.live != nil {
 			continue
 		}
-		if err := d.checkFree(ctx, desired, pair.want); err != nil {
+		err := d.checkFree(ctx, desired.Query, pair.want)
+		if err != nil && pair.want == want.template && desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt {
+			return d.refuseRaw(ctx, desired.Query, pair.want, err)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -370,7 +399,7 @@ func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *re
 	return d.ensureNamespace(ctx, desired.Workload.Namespace)
 }
 
-func (d *Driver) checkFree(ctx context.Context, desired backends.Desired, want *unstructured.Unstructured) error {
+func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstructured.Unstructured) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(want.GroupVersionKind())
 	err := d.client.Get(ctx, client.ObjectKeyFromObject(want), found)
@@ -381,12 +410,19 @@ func (d *Driver) checkFree(ctx context.Context, desired backends.Desired, want *
 		op := fmt.Sprintf("get %s %s", want.GetKind(), client.ObjectKeyFromObject(want))
 		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
 	}
-	if found.Labels[v1alpha1.LabelUID] == string(desired.Key.UID) {
+	if found.Labels[v1alpha1.LabelUID] == string(q.Key.UID) {
 		return nil // the cache will show it
 	}
 	obj := reference(want.GetAPIVersion(), want.GetKind(), want.GetNamespace(), want.GetName())
 	obj.SetAnnotations(found.Annotations)
-	return nameConflict(obj, desired.Workload.Name)
+	return nameConflict(obj, q.Workload.Name)
+}
+
+func kindOf(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return ""
+	}
+	return obj.GetKind()
 }
 
 func (d *Driver) ensureNamespace(ctx context.Context, name string) error {
@@ -405,9 +441,9 @@ func (d *Driver) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// carryOut sends the writes in order and stops at the first that fails.
-func (d *Driver) carryOut(ctx context.Context, writes []write) error {
-	for _, w := range writes {
+// carryOut sends the writes in order, then releases Works, and stops at the first that fails.
+func (d *Driver) carryOut(ctx context.Context, step decision) error {
+	for _, w := range step.writes {
 		if w.remove {
 			if err := d.remove(ctx, w.object); err != nil {
 				return err
@@ -419,6 +455,11 @@ func (d *Driver) carryOut(ctx context.Context, writes []write) error {
 			return err
 		}
 		d.expected.add(sent)
+	}
+	for _, w := range step.release {
+		if err := d.release(ctx, w); err != nil {
+			return err
+		}
 	}
 	return nil
 }

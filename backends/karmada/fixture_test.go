@@ -24,6 +24,7 @@ type share struct {
 	replicas int32
 	greeting string
 	hold     bool
+	owner    backends.Ownership
 }
 
 func manifestFor(revision, image, greeting string, replicas int32) *unstructured.Unstructured {
@@ -75,7 +76,7 @@ func desiredFor(revision, image string, division v1alpha1.DivisionType, shares .
 			greeting = "hello"
 		}
 		d.Targets = append(d.Targets, backends.Target{
-			Cluster: s.cluster, Replicas: &s.replicas, Hold: s.hold,
+			Cluster: s.cluster, Replicas: &s.replicas, Hold: s.hold, Ownership: s.owner,
 			Manifest: manifestFor(revision, image, greeting, s.replicas),
 		})
 	}

@@ -30,7 +30,7 @@ import (
 //	2 the binding and every Work are seen suspended
 //	3 override, template and placement are written
 //	4 the binding and the Works of all targets are as wanted, and no others are left
-//	5 the policy is final: the suspension is lifted, but for held clusters
+//	5 the policy is final: the suspension is lifted, but for held clusters and shadows
 //
 // A Work that is on its way out is not waited for: it is deleted from the member whatever the suspension says, and with
 // its cluster lost it would keep all others waiting.
@@ -42,16 +42,43 @@ type write struct {
 	remove bool
 }
 
-// decision is the next step towards what is wanted: writes, in order, then what is awaited. It is done when there is
-// nothing to wait for.
+// decision is the next step towards what is wanted: writes, in order, then Works to take Karmada's finalizer from, then
+// what is awaited. It is done when there is nothing to wait for.
 type decision struct {
 	writes  []write
+	release []work
 	waiting string
 }
 
 // decide tells the next step. It is pure; what it is given is not changed.
 func decide(desired backends.Desired, want *rendered, live world) decision {
-	s := state{desired: desired, want: want, live: live}
+	s := state{desired: desired, live: live}
+	shadows := live.shadows()
+	for _, cluster := range shadows {
+		if !slices.Contains(want.clusters, cluster) && live.has(cluster) {
+			s.spared = append(s.spared, cluster)
+		}
+	}
+	if step, needed := spare(desired.Query, live, s.spared); needed {
+		return step
+	}
+	s.want = want.sparing(desired.Key, s.spared)
+	step := s.next()
+	for _, w := range live.works {
+		// Its cluster may be a target again: Karmada makes no other Work while this one is there.
+		if w.terminating() && (slices.Contains(shadows, w.cluster) || w.spared()) {
+			step.release = append(step.release, w)
+		}
+	}
+	if step.waiting == "" && len(step.writes) == 0 && len(s.spared) > 0 {
+		step.waiting = "Karmada to leave " + list(s.spared)
+	}
+	return step
+}
+
+// next is the next step, but for clusters that are spared.
+func (s state) next() decision {
+	want, live := s.want, s.live
 	s.templateStale = !ssa.UpToDate(live.template, want.template)
 	// An override that is no longer needed is first made one that changes nothing: only then the Works tell when the
 	// earlier ones are gone.
@@ -64,7 +91,7 @@ func decide(desired backends.Desired, want *rendered, live world) decision {
 		case final:
 			return decision{}
 		}
-		if ssa.UpToDate(live.policy, withSuspension(want.policy, policySuspension(live.policy))) {
+		if ssa.UpToDate(live.policy, heldAs(want.policy, live.policy)) {
 			return s.lift()
 		}
 	}
@@ -79,6 +106,8 @@ type state struct {
 	desired backends.Desired
 	want    *rendered
 	live    world
+	// spared are the clusters that are left as they are: shadows that are no targets any more.
+	spared []string
 
 	templateStale, overrideStale bool
 }
@@ -86,9 +115,19 @@ type state struct {
 // lift is position 4 and 5, and everything that is about the suspension alone.
 func (s state) lift() decision {
 	now, next := policySuspension(s.live.policy), policySuspension(s.want.policy)
-	released := slices.ContainsFunc(s.want.clusters, func(cluster string) bool {
+	// A cluster that is left gets what is rendered for it too, as long as it is there.
+	released := slices.ContainsFunc(slices.Concat(s.want.clusters, s.live.clusters()), func(cluster string) bool {
 		return suspendsOn(now, cluster) && !suspendsOn(next, cluster)
 	})
+	if !takenUp(s.live) {
+		return decision{waiting: "Karmada to take up the change before this one"}
+	}
+	if late := s.undispatched(); late != "" {
+		return decision{waiting: late}
+	}
+	if len(s.spared) > 0 {
+		return decision{waiting: "Karmada to leave " + list(s.spared)}
+	}
 	if released {
 		if reason := unfinished(s.desired, s.want, s.live); reason != "" {
 			return decision{waiting: reason}
@@ -127,6 +166,9 @@ func (s state) change() decision {
 	if reason := notSuspended(s.live); reason != "" {
 		return decision{waiting: reason}
 	}
+	if step, needed := s.preserveFirst(); needed {
+		return step
+	}
 	var d decision
 	if s.overrideStale {
 		d.writes = append(d.writes, write{object: s.want.override})
@@ -159,6 +201,9 @@ func (s state) suspend() decision {
 			waiting: "Karmada to suspend dispatching",
 		}
 	}
+	if !takenUp(s.live) {
+		return decision{waiting: "Karmada to take up the change before this one"}
+	}
 	now := policySuspension(s.live.policy)
 	var late []string
 	for _, w := range s.live.works {
@@ -169,18 +214,77 @@ func (s state) suspend() decision {
 	if len(late) > 0 {
 		return decision{waiting: "Karmada to dispatch the change before this one to " + list(late)}
 	}
+	if late := s.undispatched(); late != "" {
+		return decision{waiting: late}
+	}
 	closed := gated(s.want.policy)
-	if !ssa.UpToDate(s.live.policy, withSuspension(s.want.policy, now)) {
-		closed = suspendOnly(s.live.policy, s.desired.Key)
+	if !ssa.UpToDate(s.live.policy, heldAs(s.want.policy, s.live.policy)) {
+		closed = s.suspendOnly()
 	}
 	return decision{writes: []write{{object: closed}}, waiting: "Karmada to suspend dispatching"}
 }
 
-// suspendOnly returns the policy as it is, with all dispatching suspended.
-func suspendOnly(policy *unstructured.Unstructured, key backends.Key) *unstructured.Unstructured {
-	current := newObject(policy.GroupVersionKind(), policy.GetNamespace(), policy.GetName(), key)
-	current.Object["spec"] = policy.DeepCopy().Object["spec"]
-	return gated(current)
+// takenUp tells whether the binding has the suspension of the policy. Where all clusters are held, Works do not tell that
+// the gate was open for a moment. Karmada's detector compares with its cache: of two changes that undo each other, the
+// second may be lost (CreateOrUpdate of the binding in pkg/detector), and nothing brings it back.
+func takenUp(live world) bool {
+	if live.policy == nil || live.binding == nil {
+		return true
+	}
+	want, have := policySuspension(live.policy), policyv1alpha1.Suspension{}
+	if s := live.binding.Spec.Suspension; s != nil {
+		have = s.Suspension
+	}
+	names := func(s policyv1alpha1.Suspension) []string {
+		if s.DispatchingOnClusters == nil {
+			return nil
+		}
+		return s.DispatchingOnClusters.ClusterNames
+	}
+	return suspendsAll(want) == suspendsAll(have) && slices.Equal(names(want), names(have))
+}
+
+// suspendOnly returns the policy as it is, with all dispatching suspended. Only which clusters are shadows is new: from
+// now on one that is none does not yield, and one that is one is not deleted.
+func (s state) suspendOnly() *unstructured.Unstructured {
+	out := gated(restated(s.live.policy, s.desired.Key))
+	markAs(out, s.want.policy)
+	return out
+}
+
+// undispatched says why clusters that become shadows cannot be suspended yet: of a Work that the execution controller
+// has not taken up since it was dispatched, the Dispatching condition says no as well, and it may still write.
+func (s state) undispatched() string {
+	now := policySuspension(s.live.policy)
+	var late []string
+	for _, cluster := range s.want.shadows {
+		if w, found := s.live.work(cluster); found && !suspendsOn(now, cluster) && (w.suspended() || !w.dispatched()) {
+			late = append(late, cluster)
+		}
+	}
+	if len(late) == 0 {
+		return ""
+	}
+	return "Karmada to dispatch the change before this one to " + list(late)
+}
+
+// preserveFirst makes sure that Works know what is to become of their member objects before their clusters are left:
+// Karmada deletes the Works first and tells them then (syncBinding in pkg/controllers/binding).
+func (s state) preserveFirst() (step decision, needed bool) {
+	leaves := slices.ContainsFunc(s.live.clusters(), func(cluster string) bool {
+		return !slices.Contains(s.want.clusters, cluster) && !slices.Contains(s.spared, cluster)
+	})
+	if !leaves {
+		return decision{}, false
+	}
+	preserve := preserves(s.want.policy)
+	if preserves(s.live.policy) != preserve {
+		step.writes = []write{{object: withPreserve(s.suspendOnly(), s.desired.Key, preserve)}}
+		step.waiting = "Karmada to take up what becomes of clusters that are left"
+		return step, true
+	}
+	step.waiting = undecided(preserve, s.live)
+	return step, step.waiting != ""
 }
 
 // order tells which of placement and template may be written now. Karmada sees them one after the other, and with the
@@ -280,6 +384,9 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 	}
 	if !ofGeneration(annotations, live.template) {
 		return "it is of an earlier generation of the template"
+	}
+	if resolution := resolutionOf(desired, t); resolution != "" && annotations[workv1alpha2.ResourceConflictResolutionAnnotation] != resolution {
+		return "its conflict resolution is another"
 	}
 	rules, known := rulesFor(want, t.Cluster)
 	record := w.Annotations[scopeOf(desired.Workload).appliedOverrides]
@@ -456,6 +563,22 @@ func withSuspension(policy *unstructured.Unstructured, s policyv1alpha1.Suspensi
 	delete(spec, "suspension")
 	if len(suspension) > 0 {
 		spec["suspension"] = suspension
+	}
+	return out
+}
+
+// heldAs returns the policy with what the live one has of holds: its suspension, its shadows, and what they need.
+func heldAs(policy, live *unstructured.Unstructured) *unstructured.Unstructured {
+	out := withSuspension(policy, policySuspension(live))
+	markAs(out, live)
+	if spec, isMap := out.Object["spec"].(map[string]any); isMap {
+		delete(spec, "preserveResourcesOnDeletion")
+		if live == nil {
+			return out
+		}
+		if preserve, found, err := unstructured.NestedBool(live.Object, "spec", "preserveResourcesOnDeletion"); found && err == nil {
+			spec["preserveResourcesOnDeletion"] = preserve
+		}
 	}
 	return out
 }

@@ -72,6 +72,8 @@ type lesson struct {
 	write *write
 	// notes say what others decide, for a person.
 	notes []string
+	// retains is true when Karmada has, or is to have, our interpreter of what members keep: it answers looks.
+	retains bool
 	// version of the customizations that this was decided on.
 	version int
 }
@@ -106,6 +108,8 @@ func learn(want *unstructured.Unstructured, installed []unstructured.Unstructure
 	}
 	slices.Sort(l.notes)
 	want.Object["spec"].(map[string]any)["customizations"] = scripts
+	_, retains := scripts["retention"]
+	l.retains = retains && (live == nil || ours(live))
 	switch {
 	case live != nil && !ours(live):
 		l.notes = append(l.notes, fmt.Sprintf("note: ResourceInterpreterCustomization %s is not the operator's, and left alone", live.GetName()))

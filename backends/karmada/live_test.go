@@ -53,7 +53,7 @@ func newLive(t *testing.T) *trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.driver, err = New(cfg, Options{}); err != nil {
+	if l.driver, err = New(cfg, Options{Interpreter: interpreterOf}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

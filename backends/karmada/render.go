@@ -52,8 +52,10 @@ type rendered struct {
 	replicas map[string]int32
 	// total is what the template asks for; nil for kinds without replicas.
 	total *int64
-	// held clusters, sorted.
-	held []string
+	// held are the clusters to which nothing is dispatched, shadows those of them that are shadows, sorted.
+	held, shadows []string
+	// looks are the clusters that are only asked what they run, sorted.
+	looks []string
 }
 
 // layout is how replicas are expressed.
@@ -71,7 +73,7 @@ type layout struct {
 }
 
 func render(desired backends.Desired) (*rendered, error) {
-	if err := supported(desired); err != nil {
+	if err := checkNames(desired.Workload); err != nil {
 		return nil, err
 	}
 	if len(desired.Targets) == 0 {
@@ -84,7 +86,14 @@ func render(desired backends.Desired) (*rendered, error) {
 	}
 	r := &rendered{template: template, clusters: l.clusters, replicas: l.replicas, total: l.total}
 	for _, t := range desired.Targets {
-		if t.Hold {
+		shadow := t.Ownership == backends.OwnershipShadow
+		if shadow {
+			r.shadows = append(r.shadows, t.Cluster)
+		}
+		if looks(t) {
+			r.looks = append(r.looks, t.Cluster)
+		}
+		if shadow || t.Hold {
 			r.held = append(r.held, t.Cluster)
 		}
 	}
@@ -95,19 +104,6 @@ func render(desired backends.Desired) (*rendered, error) {
 		return nil, err
 	}
 	return r, nil
-}
-
-func supported(desired backends.Desired) error {
-	for _, t := range desired.Targets {
-		if t.Ownership != "" && t.Ownership != backends.OwnershipOwn {
-			return &backends.Error{
-				Code: backends.CodeUnsupported, Field: "spec.backend",
-				Message: fmt.Sprintf("cluster %s: ownership %s is not supported", t.Cluster, t.Ownership),
-				Remedy:  "set spec.backend back: workloads cannot be handed over to or from this backend yet",
-			}
-		}
-	}
-	return checkNames(desired.Workload)
 }
 
 func layOut(desired backends.Desired) layout {
@@ -202,8 +198,13 @@ func (r *rendered) renderPolicy(desired backends.Desired, l layout) error {
 	if len(r.held) > 0 {
 		spec["suspension"] = map[string]any{"dispatchingOnClusters": map[string]any{"clusterNames": toAny(r.held)}}
 	}
+	if len(r.shadows) > 0 {
+		spec["preserveResourcesOnDeletion"] = true
+	}
 	r.policy = newObject(scopeOf(desired.Workload).policy, desired.Workload.Namespace, policyName(desired.Query), desired.Key)
 	r.policy.Object["spec"] = spec
+	setShadows(r.policy, r.shadows)
+	setLooks(r.policy, r.looks)
 	return nil
 }
 
@@ -220,7 +221,10 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 		return err
 	}
 	r.foreignRules = len(extra) > 0
-	rules = append(rules, extra...)
+	rules = append(append(rules, extra...), resolutionRules(desired)...)
+	if len(r.looks) > 0 {
+		rules = append(rules, lookRule(r.looks))
+	}
 	if len(l.zeroed) > 0 {
 		// Last, so that nothing makes pods again. Overrides come after Karmada's own replicas (ensureWork in
 		// pkg/controllers/binding/common.go).

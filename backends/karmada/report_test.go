@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
 func asError(err error, target **backends.Error) bool { return errors.As(err, target) }
@@ -127,6 +128,36 @@ func TestTranslate(t *testing.T) {
 		},
 		"empty status": {edit: func(l *world) { status(l.works[0], `{}`) }, want: backends.ClusterObservation{Applied: "True"}},
 		"no status":    {edit: func(l *world) { l.works[0].Status.ManifestStatuses = nil }, want: backends.ClusterObservation{Applied: "True"}},
+		"shadow": {
+			edit: shadow,
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Yielded: true},
+		},
+		"a shadow whose Work does not know it yet": {
+			edit: func(l *world) { shadow(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil },
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
+		},
+		"a shadow that may still be written": {
+			edit: func(l *world) { shadow(l); l.works[0].Status.Conditions[0].Status = metav1.ConditionTrue },
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
+		},
+		"a shadow whose binding says otherwise": {
+			edit: func(l *world) { shadow(l); l.binding.Spec.Suspension = nil },
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
+		},
+		"a hold is no shadow": {
+			edit: func(l *world) { shadow(l); setShadows(l.policy, nil) },
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
+		},
+		"a shadow that is leaving": {
+			edit: func(l *world) { shadow(l); l.binding.Spec.Clusters = nil },
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Removing: true},
+		},
+		"the member object has a UID": {
+			edit: func(l *world) {
+				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadUID":"u1"}`)
+			},
+			want: backends.ClusterObservation{Applied: "True", Current: true, UID: "u1"},
+		},
 		"gate closed": {
 			edit: func(l *world) { l.works[0].Spec.SuspendDispatching = &yes; l.policy = gated(l.policy) },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
@@ -176,6 +207,7 @@ func TestTranslate(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			if got.Applied != c.want.Applied || got.Current != c.want.Current || got.Held != c.want.Held ||
+				got.Yielded != c.want.Yielded || got.UID != c.want.UID || got.Status[lua.FieldUID] != nil ||
 				got.Removing != c.want.Removing || got.Conflict != c.want.Conflict || got.Message != c.want.Message {
 				t.Errorf("got %+v\nwant %+v", got, c.want)
 			}
@@ -187,6 +219,7 @@ func TestTranslate(t *testing.T) {
 func TestDeleteOrder(t *testing.T) {
 	yes, now := true, metav1.Now()
 	preserving := func(l *world) {
+		insisting(l)
 		l.policy.Object["spec"].(map[string]any)["preserveResourcesOnDeletion"] = true
 		l.binding.Spec.PreserveResourcesOnDeletion = &yes
 		l.works[0].Spec.PreserveResourcesOnDeletion = &yes
@@ -203,17 +236,48 @@ func TestDeleteOrder(t *testing.T) {
 		releasedWorks int
 	}{
 		"delete begins with the template": {policy: "Delete", write: "CloneSet", remove: true, waits: "the template to go"},
-		"orphan begins with the policy":   {policy: "Orphan", write: "PropagationPolicy", waits: "Karmada to take up the deletion policy"},
+		"orphan begins with the policy": {policy: "Orphan", edit: insisting, write: "PropagationPolicy",
+			waits: "Karmada to take up the deletion policy"},
+		"orphan has manifests overwrite": {policy: "Orphan", waits: "Karmada to take up the deletion policy for m1", write: "OverridePolicy",
+			edit: func(l *world) { preserving(l); l.works[0] = resolved(l.works[0], abort) }},
+		"which no longer matters for what is somebody else's": {policy: "Orphan", waits: "Works to be released that were never dispatched",
+			releasedWorks: 1, edit: func(l *world) {
+				preserving(l)
+				l.works[0] = resolved(l.works[0], abort)
+				l.works[0].Status.Conditions[1].Status, l.works[0].Status.Conditions[1].Message = metav1.ConditionFalse, conflictMessage
+			}},
 		"orphan waits for the works": {policy: "Orphan", waits: "Karmada to take up the deletion policy for m1",
 			edit: func(l *world) { preserving(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil }},
 		"orphan then deletes the template": {policy: "Orphan", edit: preserving, write: "CloneSet", remove: true, waits: "the template to go"},
 		"a held cluster is let go first": {policy: "Orphan", waits: "Works to be released that were never dispatched", releasedWorks: 1,
 			edit: func(l *world) { preserving(l); l.works[0].Spec.SuspendDispatching = &yes }},
+		"unless it runs what is held": {policy: "Orphan", edit: func(l *world) { ran(l); insisting(l); setShadows(l.policy, nil) }, write: "CloneSet",
+			remove: true, waits: "the template to go"},
 		"delete after orphan takes it back": {policy: "Delete", edit: preserving, write: "PropagationPolicy", waits: "Karmada to take up the deletion policy"},
-		"without a policy orphan brings one": {policy: "Orphan", edit: func(l *world) { l.policy = nil }, write: "PropagationPolicy",
-			waits: "Karmada to preserve the member objects"},
-		"works are waited for":      {policy: "Delete", edit: goneTemplate, waits: "Karmada to leave m1"},
-		"then the policy goes":      {policy: "Delete", edit: func(l *world) { goneTemplate(l); l.works = nil }, write: "PropagationPolicy", remove: true, waits: "the policies to go"},
+		"without a policy orphan brings one": {policy: "Orphan", edit: func(l *world) { insisting(l); l.policy = nil }, write: "PropagationPolicy",
+			waits: "Karmada to take up what becomes of the member objects"},
+		"works are waited for": {policy: "Delete", edit: goneTemplate, waits: "Karmada to leave m1"},
+		"then the policy goes": {policy: "Delete", edit: func(l *world) { goneTemplate(l); l.works = nil }, write: "PropagationPolicy", remove: true, waits: "the policies to go"},
+		"a shadow that runs what is held is released by Karmada": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
+			edit: func(l *world) { ran(l); insisting(l) }},
+		"a shadow that runs something else is spared": {policy: "Orphan", write: "OverridePolicy", waits: "Karmada to let go of m1",
+			edit: func(l *world) { shadow(l) }},
+		"which is waited for": {policy: "Orphan", waits: "Karmada to let go of m1",
+			edit: func(l *world) { shadow(l); l.override = withSpared(l.policy, testQuery().Key, []string{"m1"}) }},
+		"and then the template goes": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
+			edit: func(l *world) { shadow(l); l.works[0] = poisoned(l.works[0]) }},
+		"and Karmada's finalizer": {policy: "Delete", waits: "Karmada to leave m1", releasedWorks: 1,
+			edit: func(l *world) { shadow(l); l.works[0] = poisoned(l.works[0]); goneTemplate(l) }},
+		"to delete, shadows are spared": {policy: "Delete", edit: ran, write: "OverridePolicy", waits: "Karmada to let go of m1"},
+		"a shadow next to what is deleted is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
+			edit: func(l *world) { ran(l); l.works = append(l.works, ownedWork(l.works[0], "m2")) }},
+		"before the others are deleted": {policy: "Delete", write: "PropagationPolicy", waits: "Karmada to take up the deletion policy",
+			edit: func(l *world) {
+				ran(l)
+				l.works = []work{poisoned(l.works[0]), ownedWork(l.works[0], "m2")}
+			}},
+		"without a policy what may be a shadow is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
+			edit: func(l *world) { shadow(l); l.policy = nil }},
 		"nothing left":              {policy: "Delete", edit: func(l *world) { *l = world{} }},
 		"a template without policy": {policy: "Delete", edit: func(l *world) { l.policy, l.binding, l.works = nil, nil, nil }, write: "CloneSet", remove: true, waits: "the template to go"},
 	}

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
@@ -35,12 +36,16 @@ const conflictMessage = "Karmada will not manage this resource"
 // the status brings the member object's revision back, which proves all of it.
 func translate(q backends.Query, live world, fleet backends.Fleet) backends.Observation {
 	o := backends.Observation{Found: !live.empty()}
-	r := reader{query: q, live: live, suspension: policySuspension(live.policy), lost: map[string]string{}}
+	r := reader{query: q, live: live, suspension: policySuspension(live.policy), shadows: live.shadows(), lost: map[string]string{}}
 	byCluster := map[string]backends.ClusterObservation{}
 	if live.binding != nil {
 		r.scheduled = scheduled(live.binding)
 		for name := range r.scheduled {
-			byCluster[name] = backends.ClusterObservation{Cluster: name, Applied: metav1.ConditionUnknown}
+			c := backends.ClusterObservation{Cluster: name, Applied: metav1.ConditionUnknown}
+			if slices.Contains(looksOf(live.policy), name) {
+				c.Sight = &backends.Sight{}
+			}
+			byCluster[name] = c
 		}
 	}
 	for _, c := range fleet.Clusters {
@@ -62,6 +67,7 @@ type reader struct {
 	query      backends.Query
 	live       world
 	suspension policyv1alpha1.Suspension
+	shadows    []string
 	scheduled  map[string]int32
 	// lost are the clusters that Karmada does not reach, with its message.
 	lost map[string]string
@@ -72,12 +78,21 @@ func (r reader) read(w work) backends.ClusterObservation {
 	_, wanted := r.scheduled[w.cluster]
 	c.Removing = w.terminating() || !wanted || r.live.binding.DeletionTimestamp != nil
 	c.Held = w.suspended() && suspendsOn(r.suspension, w.cluster)
+	c.Yielded = !c.Removing && r.yields(w)
+	if uid, brought := c.Status[lua.FieldUID].(string); brought {
+		// It is of no kind's status.
+		c.UID = types.UID(uid)
+		delete(c.Status, lua.FieldUID)
+	}
 	manifest := w.manifest()
 	if manifest != nil {
 		c.Revision = manifest.GetAnnotations()[v1alpha1.AnnotationRevision]
 		c.Desired = replicasOf(manifest, r.query.Workload.ReplicasPath)
 	}
-	if applied := w.applied(); applied != nil {
+	if isLook(manifest) || slices.Contains(looksOf(r.live.policy), w.cluster) {
+		return r.readLook(w, manifest, c)
+	}
+	if applied := w.applied(); applied != nil && !ofEarlierLook(manifest, applied) {
 		if applied.Status != metav1.ConditionTrue {
 			c.Message = applied.Message
 		}
@@ -104,12 +119,17 @@ func wasTakenUp(w work, manifest *unstructured.Unstructured, status map[string]a
 		return true // it failed, with an earlier manifest or this one
 	}
 	annotations := manifest.GetAnnotations()
-	if revision, brought := status[lua.FieldRevision].(string); brought && revision != annotations[v1alpha1.AnnotationRevision] {
+	if _, brought := status[lua.FieldRevision].(string); brought && !reflects(status, annotations[v1alpha1.AnnotationRevision]) {
 		return false
 	}
 	reflected, reported := status["resourceTemplateGeneration"].(int64)
 	held, err := strconv.ParseInt(annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey], 10, 64)
 	return !reported || err != nil || reflected >= held
+}
+
+// reflects tells whether the member object bears the mark of that revision.
+func reflects(status map[string]any, revision string) bool {
+	return status[lua.FieldRevision] == revision
 }
 
 // isCurrent compares generations and replicas.

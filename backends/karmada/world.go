@@ -30,6 +30,8 @@ type world struct {
 	binding  *workv1alpha2.ResourceBinding
 	// works are sorted by cluster.
 	works []work
+	// retains is true when Karmada has our interpreter that answers looks.
+	retains bool
 }
 
 // work is one cluster's Work.
@@ -117,7 +119,7 @@ func (l world) own(q backends.Query) world {
 		}
 		return obj
 	}
-	out := world{template: mine(l.template), policy: mine(l.policy), override: mine(l.override)}
+	out := world{template: mine(l.template), policy: mine(l.policy), override: mine(l.override), retains: l.retains}
 	for _, w := range l.works {
 		if w.ours(q.Key) {
 			out.works = append(out.works, w)
@@ -191,8 +193,20 @@ func checkClaim(q backends.Query, live world) error {
 	if live.template == nil {
 		return nil
 	}
-	labels, annotations := live.template.GetLabels(), live.template.GetAnnotations()
-	claim := ""
+	claim := claimOf(q, live.template)
+	if claim == "" {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
+		Message: claim + " has claimed this workload on the Karmada control plane, and decides where it runs",
+		Remedy:  "make that policy select other workloads only; the operator's own policy then takes over",
+	}
+}
+
+// claimOf names the policy, not ours, that has claimed the object; empty when there is none.
+func claimOf(q backends.Query, obj metav1.Object) (claim string) {
+	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	ours := func(annotation string) bool {
 		return annotation == scopeOf(q.Workload).claim && annotations[annotation] == policyName(q)
 	}
@@ -204,14 +218,7 @@ func checkClaim(q backends.Query, live world) error {
 		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" && !ours(policyv1alpha1.ClusterPropagationPolicyAnnotation) {
 		claim = "ClusterPropagationPolicy " + name
 	}
-	if claim == "" {
-		return nil
-	}
-	return &backends.Error{
-		Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
-		Message: claim + " has claimed this workload on the Karmada control plane, and decides where it runs",
-		Remedy:  "make that policy select other workloads only; the operator's own policy then takes over",
-	}
+	return claim
 }
 
 func nameConflict(obj *unstructured.Unstructured, value string) error {

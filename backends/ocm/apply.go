@@ -102,9 +102,12 @@ func (d *Driver) applyPlacement(ctx context.Context, p plan) (selected backends.
 		// Its decisions are for what somebody has made of it; see readSelection.
 		return selected, []string{"the Placement that somebody has changed to be replaced"}, d.remove(ctx, live)
 	case live == nil:
+		key := p.desired.Key.NamespacedName
+		d.successors.add(client.ObjectKeyFromObject(p.placement), key) // before the look, so that no event is missed after it
 		if stale, err := d.hasDecisions(ctx, p.placement); err != nil || stale {
 			return selected, []string{"the former Placement's decisions to go"}, err
 		}
+		d.successors.drop(key, nil)
 		if err := d.refuseForeign(ctx, p.placement, p.desired.Key); err != nil {
 			return selected, nil, err
 		}
@@ -257,10 +260,19 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 		}
 		jobs[work.GetNamespace()].work = work
 	}
+	looked := map[string]*unstructured.Unstructured{}
+	for cluster, j := range jobs {
+		if j.target != nil && j.target.ownership.Writes() && j.work != nil {
+			looked[cluster] = j.work
+		}
+	}
+	if err := d.refuseCarried(ctx, looked); err != nil {
+		return nil, err
+	}
 	waiting, err := inParallel(ctx, jobs, func(cluster string, j *job) (string, error) {
 		contact := inContact(fleet, cluster)
 		if j.target == nil {
-			return d.removeWork(ctx, j.work, v1alpha1.DeletionPolicyDelete, contact)
+			return d.removeWork(ctx, j.work, intent{policy: v1alpha1.DeletionPolicyDelete, ready: contact})
 		}
 		if _, known := fleet.Get(cluster); !known && j.work == nil {
 			return "", &backends.Error{
@@ -348,13 +360,13 @@ func (d *Driver) applyWork(
 		s = r.state()
 		if identity(r.manifest) != identity(firstManifest(target.work)) && !target.hold {
 			// Another object: with Orphan, the agent would leave the old one behind.
-			waiting, err := d.removeWork(ctx, live, v1alpha1.DeletionPolicyDelete, contact)
+			waiting, err := d.removeWork(ctx, live, intent{policy: v1alpha1.DeletionPolicyDelete, ready: contact})
 			return "the former object to go: " + waiting, err
 		}
 	}
 	in := intent{
 		wanted: true, hold: target.hold, ready: contact,
-		adopt: p.desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt,
+		adopt: target.adopts(p.desired), shadow: target.shadow(), look: target.look(), alone: p.desired.Alone,
 	}
 	missing, err := d.applyFirst(ctx, p, target, contact)
 	if err != nil {
@@ -367,7 +379,7 @@ func (d *Driver) applyWork(
 		}
 	}
 	m := next(s, in)
-	if in.missing != "" && len(target.carriers) > 0 && m.write == writeWork && m.strategy == deliver.strategy {
+	if in.missing != "" && len(target.carriers) > 0 && !in.shadow && m.write == writeWork && m.strategy == deliver.strategy {
 		// What runs may need what is on its way, so it is not changed before.
 		return in.missing, nil
 	}
@@ -425,7 +437,7 @@ func upToDate(live, wanted *unstructured.Unstructured) bool {
 	if !ssa.UpToDate(live, wanted) {
 		return false
 	}
-	for _, mark := range []string{annotationHeld, annotationRemoving} {
+	for _, mark := range []string{annotationHeld, annotationRemoving, annotationShadow} {
 		if live.GetAnnotations()[mark] != wanted.GetAnnotations()[mark] {
 			return false
 		}
@@ -455,14 +467,12 @@ func fromLive(live *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // removeWork takes the next step towards having nothing of the workload for one cluster.
-func (d *Driver) removeWork(
-	ctx context.Context, live *unstructured.Unstructured, policy v1alpha1.DeletionPolicy, contact bool,
-) (string, error) {
+func (d *Driver) removeWork(ctx context.Context, live *unstructured.Unstructured, in intent) (string, error) {
 	r, err := d.reports.read(live)
 	if err != nil {
 		return "", err
 	}
-	m := next(r.state(), intent{policy: policy, ready: contact})
+	m := next(r.state(), in)
 	switch m.write {
 	case writeWork:
 		return m.waiting, d.writeWork(ctx, live, variant(fromLive(live), m), m, backends.Key{})
@@ -607,13 +617,13 @@ func (d *Driver) Delete(
 		return backends.Progress{}, err
 	}
 	if len(works) > 0 {
-		return d.deleteWorks(ctx, works, policy)
+		return d.deleteWorks(ctx, works, intent{policy: policy, alone: query.Alone})
 	}
 	carriers, err := d.carriersOf(ctx, query.Key)
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	if waiting, err := d.deleteCarriers(ctx, query.Key, policy, carriers); err != nil || len(waiting) > 0 {
+	if waiting, err := d.deleteCarriers(ctx, query.Key, intent{policy: policy, alone: query.Alone}, carriers); err != nil || len(waiting) > 0 {
 		return progress(waiting), err
 	}
 	if unseen, err := d.unseenCarriers(ctx, query.Key); err != nil || unseen {
@@ -624,6 +634,7 @@ func (d *Driver) Delete(
 		return backends.Progress{}, err
 	}
 	d.needs.drop(query.Key.NamespacedName, nil)
+	d.successors.drop(query.Key.NamespacedName, nil)
 	if len(placements) > 0 {
 		if err := d.deletePlacements(ctx, query, placements); err != nil {
 			return backends.Progress{}, err
@@ -666,9 +677,7 @@ func (d *Driver) deletePlacements(ctx context.Context, query backends.Query, pla
 	return nil
 }
 
-func (d *Driver) deleteWorks(
-	ctx context.Context, works []*unstructured.Unstructured, policy v1alpha1.DeletionPolicy,
-) (backends.Progress, error) {
+func (d *Driver) deleteWorks(ctx context.Context, works []*unstructured.Unstructured, in intent) (backends.Progress, error) {
 	fleet, err := d.fleet(ctx)
 	if err != nil {
 		return backends.Progress{}, err
@@ -678,7 +687,8 @@ func (d *Driver) deleteWorks(
 		jobs[work.GetNamespace()] = work
 	}
 	waiting, err := inParallel(ctx, jobs, func(cluster string, work *unstructured.Unstructured) (string, error) {
-		return d.removeWork(ctx, work, policy, inContact(fleet, cluster))
+		in.ready = inContact(fleet, cluster)
+		return d.removeWork(ctx, work, in)
 	})
 	if err == nil && len(waiting) == 0 {
 		waiting = []string{"the hub to finish the removal"}

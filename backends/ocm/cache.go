@@ -294,6 +294,9 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 		if err := d.cache.Get(ctx, key, placement); err == nil {
 			notifyOwner(placement, notify)
 		}
+		for _, workload := range d.successors.of(key) {
+			notify(workload)
+		}
 	case *unstructured.Unstructured:
 		switch {
 		case isCarrier(o):

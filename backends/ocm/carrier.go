@@ -23,17 +23,22 @@ type carrier struct {
 	work *unstructured.Unstructured
 }
 
-func renderCarrier(key backends.Key, cluster string, c backends.Companion) carrier {
+// renderCarrier also asks for Karmada's marks: of a shared companion, since it may be Karmada's to deliver, and of one that is
+// taken over.
+func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopted bool) carrier {
 	manifest := c.Object.DeepCopy()
 	unstructured.RemoveNestedField(manifest.Object, "status")
-	gvk := manifest.GroupVersionKind()
+	gvk, rules := manifest.GroupVersionKind(), ownerRules()
+	if c.Shared || adopted {
+		rules = append(rules, markRules()...)
+	}
 	spec := map[string]any{
 		"workload": map[string]any{"manifests": []any{manifest.Object}},
 		"manifestConfigs": []any{map[string]any{
 			"resourceIdentifier": map[string]any{
 				"group": gvk.Group, "resource": c.Resource, "namespace": manifest.GetNamespace(), "name": manifest.GetName(),
 			},
-			"feedbackRules": []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": ownerRules()}},
+			"feedbackRules": []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": rules}},
 			// The agent holds few watches, and they are for workloads.
 			"feedbackScrapeType": string(workv1.FeedbackPollType),
 			"updateStrategy": map[string]any{
@@ -81,19 +86,19 @@ func carrierFromLive(live *unstructured.Unstructured) *unstructured.Unstructured
 	return obj
 }
 
-// asWritten is live made equal to the carrier in everything that we write, with these users.
-func asWritten(live, wanted *unstructured.Unstructured, users companions.Users) *unstructured.Unstructured {
+// asWritten is live made equal to the carrier in everything that we write, with that need.
+func asWritten(live, wanted *unstructured.Unstructured, need companions.Need) *unstructured.Unstructured {
 	after := live.DeepCopy()
 	labels, annotations := after.GetLabels(), after.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	maps.Copy(labels, wanted.GetLabels())
-	for _, key := range []string{v1alpha1.AnnotationOwner, annotationHash, annotationRemoving} {
+	for _, key := range []string{v1alpha1.AnnotationOwner, annotationHash, annotationRemoving, annotationShadow} {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, wanted.GetAnnotations())
-	annotations[companions.AnnotationUsers] = users.String()
+	need.Write(annotations)
 	after.SetLabels(labels)
 	after.SetAnnotations(annotations)
 	if !sameSpec(live, wanted) {

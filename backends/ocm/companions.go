@@ -31,7 +31,7 @@ func (d *Driver) applyCarriers(ctx context.Context, p plan, target clusterPlan, 
 	var waiting []string
 	var errs []error
 	for _, c := range target.carriers {
-		step, err := d.applyCarrier(ctx, p.desired, c, contact)
+		step, err := d.applyCarrier(ctx, p.desired, target, c, contact)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -43,7 +43,9 @@ func (d *Driver) applyCarriers(ctx context.Context, p plan, target clusterPlan, 
 }
 
 // applyCarrier takes the next step with one companion on one cluster.
-func (d *Driver) applyCarrier(ctx context.Context, desired backends.Desired, c carrier, contact bool) (waiting string, err error) {
+func (d *Driver) applyCarrier(
+	ctx context.Context, desired backends.Desired, target clusterPlan, c carrier, contact bool,
+) (waiting string, err error) {
 	live, err := d.cached(ctx, c.work)
 	if err != nil {
 		return "", err
@@ -52,24 +54,25 @@ func (d *Driver) applyCarrier(ctx context.Context, desired backends.Desired, c c
 		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
 	title := companions.Title(c.companion.Object)
-	in := intent{wanted: true, ready: contact, adopt: desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt}
+	in := intent{wanted: true, ready: contact, adopt: target.takes(desired, c.companion), shadow: !target.ownership.Writes()}
 	if live == nil {
 		if used, err := d.carriedOtherwise(ctx, c); err != nil || used {
 			return "", err
 		}
 		m := next(state{}, in)
-		return title + ": " + awaited(m), d.createCarrier(ctx, c, variant(c.work, m), desired.Key)
+		return title + ": " + awaited(m), d.createCarrier(ctx, c, variant(c.work, m), needOf(nil, desired.Key, target, c), desired.Key)
 	}
 	if live.GetDeletionTimestamp() != nil {
 		return title + " (being removed, it will be made again)", nil
 	}
-	users := companions.ReadUsers(live.GetAnnotations()).With(desired.Key)
-	if foreign, err := foreignCarrier(live, c, users); err != nil || foreign {
+	need := needOf(live.GetAnnotations(), desired.Key, target, c)
+	in.shadow = in.shadow && !need.Owned() // others go on being served
+	if foreign, err := foreignCarrier(live, c, need.Users); err != nil || foreign {
 		if err != nil {
 			return "", err
 		}
 		// What its owner sends is used as it is; being among its users keeps it when the owner goes.
-		return "", d.patchCarrier(ctx, live, asWritten(live, carrierFromLive(live), users), c.companion)
+		return "", d.patchCarrier(ctx, live, asWritten(live, asBefore(live, carrierFromLive(live)), need), c.companion)
 	}
 	r, err := d.reports.read(live)
 	if err != nil {
@@ -81,19 +84,29 @@ func (d *Driver) applyCarrier(ctx context.Context, desired backends.Desired, c c
 		return awaiting(title, m.waiting), nil
 	}
 	wanted := variant(c.work, m)
-	after := asWritten(live, wanted, users)
-	changed := !sameSpec(live, wanted) || live.GetAnnotations()[annotationRemoving] != ""
+	after := asWritten(live, wanted, need)
+	changed := !sameSpec(live, wanted) || live.GetAnnotations()[annotationRemoving] != "" ||
+		live.GetAnnotations()[annotationShadow] != wanted.GetAnnotations()[annotationShadow]
 	if err := d.patchCarrier(ctx, live, after, c.companion); err != nil {
 		return "", err
 	}
 	return awaitCarrier(c.companion, s, m, changed), nil
 }
 
+// needOf is the need of a carrier with that FleetWorkload among its users.
+func needOf(annotations map[string]string, key backends.Key, target clusterPlan, c carrier) companions.Need {
+	need := companions.ReadNeed(annotations)
+	if !target.ownership.Writes() {
+		return need.Shadowing(key)
+	}
+	return need.Owning(key, c.companion.Elsewhere[target.cluster])
+}
+
 // awaitCarrier says what is awaited of a companion; empty when the cluster has it.
 func awaitCarrier(c backends.Companion, s state, m move, changed bool) string {
 	title := companions.Title(c.Object)
 	switch {
-	case m.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign && c.Shared:
+	case m.strategy == workv1.UpdateStrategyTypeReadOnly && !changed && (s.elsewhere || s.object == presenceForeign && c.Shared):
 		return "" // it is used as it is
 	case m.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign:
 		return companions.ForeignMessage(title)
@@ -153,8 +166,12 @@ func (d *Driver) carriedOtherwise(ctx context.Context, c carrier) (bool, error) 
 }
 
 // createCarrier never touches one that is there: the cache may be behind.
-func (d *Driver) createCarrier(ctx context.Context, c carrier, work *unstructured.Unstructured, key backends.Key) error {
-	annotate(work, companions.AnnotationUsers, companions.Users{}.With(key).String())
+func (d *Driver) createCarrier(
+	ctx context.Context, c carrier, work *unstructured.Unstructured, need companions.Need, key backends.Key,
+) error {
+	annotations := work.GetAnnotations()
+	need.Write(annotations)
+	work.SetAnnotations(annotations)
 	at := client.ObjectKeyFromObject(work)
 	err := d.hub.Create(ctx, work, client.FieldOwner(ssa.FieldOwner))
 	if err == nil {
@@ -226,7 +243,7 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 			waiting = append(waiting, cluster+": the workload to do without "+companions.Title(carried(live)))
 			continue
 		}
-		step, err := d.leaveCarrier(ctx, live, p.desired.Key, v1alpha1.DeletionPolicyDelete, inContact(fleet, cluster))
+		step, err := d.leaveCarrier(ctx, live, p.desired.Key, intent{policy: v1alpha1.DeletionPolicyDelete, ready: inContact(fleet, cluster)})
 		errs = append(errs, err)
 		if step != "" {
 			waiting = append(waiting, cluster+": "+step)
@@ -250,22 +267,26 @@ func (d *Driver) hasArrived(work *unstructured.Unstructured, target clusterPlan)
 
 // leaveCarrier takes one FleetWorkload off a carrier's users, and the companion off the cluster with the last of them.
 func (d *Driver) leaveCarrier(
-	ctx context.Context, live *unstructured.Unstructured, key backends.Key, policy v1alpha1.DeletionPolicy, contact bool,
+	ctx context.Context, live *unstructured.Unstructured, key backends.Key, in intent,
 ) (waiting string, err error) {
 	obj := carried(live)
 	c := backends.Companion{Object: obj, Shared: isShared(live)}
-	users := companions.ReadUsers(live.GetAnnotations())
-	if others := users.Without(key); len(others) > 0 {
-		return "", d.patchCarrier(ctx, live, asWritten(live, carrierFromLive(live), others), c)
-	}
 	r, err := d.reports.read(live)
 	if err != nil {
 		return "", err
 	}
-	m := next(r.state(), intent{policy: companions.Policy(obj.GetKind(), policy), ready: contact})
+	s, need := r.state(), companions.ReadNeed(live.GetAnnotations())
+	if left := need.Leaving(key, in.policy); len(left.Users) > 0 {
+		return "", d.patchCarrier(ctx, live, asWritten(live, d.leftTo(live, s, left), left), c)
+	}
+	in.policy = companions.Policy(obj.GetKind(), in.policy)
+	if need.Elsewhere() || s.elsewhere {
+		in.policy = v1alpha1.DeletionPolicyOrphan
+	}
+	m := next(s, in)
 	switch m.write {
 	case writeWork:
-		err = d.patchCarrier(ctx, live, asWritten(live, variant(carrierFromLive(live), m), users), c)
+		err = d.patchCarrier(ctx, live, asWritten(live, variant(carrierFromLive(live), m), need), c)
 	case writeDelete:
 		err = d.remove(ctx, live)
 	case writeNothing, writeMarks:
@@ -273,9 +294,33 @@ func (d *Driver) leaveCarrier(
 	return awaiting(companions.Title(obj), companions.Say(obj.GetKind(), m.waiting)), err
 }
 
+// leftTo is a carrier that one user leaves to others. To shadows it is left as one, and where another backend delivers, as one
+// that only looks.
+func (d *Driver) leftTo(live *unstructured.Unstructured, s state, left companions.Need) *unstructured.Unstructured {
+	work := carrierFromLive(live)
+	switch {
+	case !left.Owned() && !s.shadow:
+		return variant(work, nextShadow(s, intent{}))
+	case s.elsewhere:
+		return variant(work, probe)
+	default:
+		return asBefore(live, work)
+	}
+}
+
+// asBefore is the carrier with the marks that it has.
+func asBefore(live, work *unstructured.Unstructured) *unstructured.Unstructured {
+	for _, mark := range []string{annotationRemoving, annotationShadow} {
+		if value := live.GetAnnotations()[mark]; value != "" {
+			annotate(work, mark, value)
+		}
+	}
+	return work
+}
+
 // deleteCarriers lets go of all companions of a workload that is gone.
 func (d *Driver) deleteCarriers(
-	ctx context.Context, key backends.Key, policy v1alpha1.DeletionPolicy, carriers []*unstructured.Unstructured,
+	ctx context.Context, key backends.Key, in intent, carriers []*unstructured.Unstructured,
 ) ([]string, error) {
 	fleet, err := d.fleet(ctx)
 	if err != nil {
@@ -284,7 +329,8 @@ func (d *Driver) deleteCarriers(
 	var waiting []string
 	var errs []error
 	for _, live := range carriers {
-		step, err := d.leaveCarrier(ctx, live, key, policy, inContact(fleet, live.GetNamespace()))
+		in.ready = inContact(fleet, live.GetNamespace())
+		step, err := d.leaveCarrier(ctx, live, key, in)
 		errs = append(errs, err)
 		if step != "" {
 			waiting = append(waiting, live.GetNamespace()+": "+step)
@@ -308,8 +354,8 @@ func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, er
 }
 
 // observeCarriers adds to the reports what stands against a cluster's companions.
-func (d *Driver) observeCarriers(ctx context.Context, key backends.Key, o *backends.Observation) error {
-	carriers, err := d.carriersOf(ctx, key)
+func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *backends.Observation) error {
+	carriers, err := d.carriersToReport(ctx, query)
 	if err != nil || len(carriers) == 0 {
 		return err
 	}
@@ -318,39 +364,101 @@ func (d *Driver) observeCarriers(ctx context.Context, key backends.Key, o *backe
 	for i, c := range o.Clusters {
 		at[c.Cluster] = i
 	}
-	foreign := map[string][]string{}
+	foreign, elsewhere := map[string][]string{}, map[string][]string{}
 	for _, live := range carriers {
 		r, err := d.reports.read(live)
 		if err != nil {
 			return err
 		}
-		cluster := live.GetNamespace()
+		cluster, title := live.GetNamespace(), companions.Title(carried(live))
 		if _, known := at[cluster]; !known {
 			at[cluster] = len(o.Clusters)
 			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: cluster, Applied: metav1.ConditionUnknown})
 		}
-		if note := r.companion(live, &o.Clusters[at[cluster]]); note != "" {
-			foreign[note] = append(foreign[note], cluster)
+		c := &o.Clusters[at[cluster]]
+		r.serve(live, c, query.Key)
+		switch r.companion(live, c) {
+		case usedForeign:
+			foreign[title] = append(foreign[title], cluster)
+			c.Foreign = append(c.Foreign, title)
+		case usedElsewhere:
+			elsewhere[title] = append(elsewhere[title], cluster)
+		case usedAsSent:
 		}
 	}
-	for _, title := range slices.Sorted(maps.Keys(foreign)) {
-		o.Notes = append(o.Notes, companions.ForeignNote(title, slices.Sorted(slices.Values(foreign[title]))))
-	}
+	o.Notes = append(o.Notes, notes(foreign, companions.ForeignNote)...)
+	o.Notes = append(o.Notes, notes(elsewhere, companions.ElsewhereNote)...)
 	return nil
 }
 
-// companion adds one companion's report to its cluster's. It returns the title of one that is used as it is.
-func (r report) companion(live *unstructured.Unstructured, o *backends.ClusterObservation) string {
+// notes are those on companions, by title.
+func notes(by map[string][]string, note func(title string, clusters []string) string) []string {
+	var all []string
+	for _, title := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, note(title, slices.Sorted(slices.Values(by[title]))))
+	}
+	return all
+}
+
+// carriersToReport are the workload's carriers, as the query wants them read.
+func (d *Driver) carriersToReport(ctx context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
+	carriers, err := d.carriersOf(ctx, query.Key)
+	if err != nil || !query.Live {
+		return carriers, err
+	}
+	fresh := make([]*unstructured.Unstructured, 0, len(carriers))
+	for _, c := range carriers {
+		live := unstructuredOf(manifestWorkGVK)
+		if err := d.hub.Get(ctx, client.ObjectKeyFromObject(c), live); err == nil {
+			fresh = append(fresh, live)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, explain("get "+title(c), err)
+		}
+	}
+	return fresh, nil
+}
+
+// use is how a companion is used on a cluster.
+type use int
+
+const (
+	usedAsSent use = iota
+	// usedForeign is somebody else's, and usedElsewhere another backend's: they are used as they are.
+	usedForeign
+	usedElsewhere
+)
+
+// serve adds what a hand-over needs to know of a companion: whether it has been given up, for whom else the backend goes on
+// with it, and what another backend has left on it.
+func (r report) serve(live *unstructured.Unstructured, o *backends.ClusterObservation, key backends.Key) {
+	s, others := r.state(), companions.ReadNeed(live.GetAnnotations()).Owners(key.UID)
+	if !s.yielded() && len(others) == 0 {
+		o.Yielded = false
+	}
+	if isShared(live) && len(others) > 0 {
+		if o.Serves == nil {
+			o.Serves = map[string][]types.UID{}
+		}
+		o.Serves[companions.Title(carried(live))] = others
+	}
+	if !s.shadow && !s.elsewhere {
+		o.Marks = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.Marks, r.marks()))))
+	}
+}
+
+// companion adds one companion's report to its cluster's, and tells how it is used.
+func (r report) companion(live *unstructured.Unstructured, o *backends.ClusterObservation) use {
 	s, title := r.state(), companions.Title(carried(live))
 	removing := s.deleting || r.annotations[annotationRemoving] != ""
-	if removing {
-		o.Removing = o.Removing || o.Revision == ""
-		return ""
-	}
 	asked := s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign
 	switch {
+	case s.shadow:
+	case removing:
+		o.Removing = o.Removing || o.Revision == ""
+	case s.elsewhere:
+		return usedElsewhere
 	case asked && isShared(live):
-		return title
+		return usedForeign
 	case asked:
 		o.Conflict, o.Applied, o.Message = true, metav1.ConditionFalse, companions.ForeignMessage(title)
 		o.Current = false
@@ -360,5 +468,5 @@ func (r report) companion(live *unstructured.Unstructured, o *backends.ClusterOb
 	case o.Message == "" && o.Revision == "":
 		o.Message = "companions are on their way"
 	}
-	return ""
+	return usedAsSent
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
@@ -36,6 +37,9 @@ type Driver struct {
 	hub    client.Client
 	synced atomic.Bool
 	needs  needs
+	// successors are the workloads whose Placement can only be made once the decisions of a former one of its name are gone.
+	// Those no longer lead to their workload by themselves.
+	successors needs
 	// reports spare reading again what has not changed.
 	reports    reports
 	translated translated
@@ -49,6 +53,7 @@ type Driver struct {
 var (
 	_ backends.Driver = (*Driver)(nil)
 	_ backends.Runner = (*Driver)(nil)
+	_ backends.Trier  = (*Driver)(nil)
 )
 
 // New makes a driver for the hub that cfg leads to. It sends nothing; Run fills the caches without which every method
@@ -83,7 +88,7 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 
 // Features implements backends.Driver.
 func (d *Driver) Features() backends.Features {
-	return backends.Features{backends.FeatureHold: true, backends.FeatureClusterScoped: true}
+	return backends.Features{backends.FeatureHold: true, backends.FeatureOwnership: true, backends.FeatureClusterScoped: true}
 }
 
 // Clusters implements backends.Driver.
@@ -114,7 +119,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		return backends.Observation{}, err
 	}
 	var observation backends.Observation
-	works, err := d.worksOf(ctx, query.Key)
+	works, err := d.worksToReport(ctx, query)
 	if err != nil {
 		return observation, err
 	}
@@ -133,7 +138,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		}
 		observation.Clusters = append(observation.Clusters, r.observe(query.Workload))
 	}
-	if err := d.observeCarriers(ctx, query.Key, &observation); err != nil {
+	if err := d.observeCarriers(ctx, query, &observation); err != nil {
 		return observation, err
 	}
 	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
@@ -248,6 +253,24 @@ func (d *Driver) failed(err error) {
 // worksOf lists the cached ManifestWorks that deliver the workload. They must not be changed.
 func (d *Driver) worksOf(ctx context.Context, key backends.Key) ([]*unstructured.Unstructured, error) {
 	return d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexUID: string(key.UID)})
+}
+
+// worksToReport are the workload's ManifestWorks, as the query wants them read.
+func (d *Driver) worksToReport(ctx context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
+	if !query.Live {
+		return d.worksOf(ctx, query.Key)
+	}
+	list := listOf(manifestWorkGVK)
+	if err := d.hub.List(ctx, list, client.MatchingLabels{v1alpha1.LabelUID: string(query.Key.UID)}); err != nil {
+		return nil, explain("list ManifestWorks", err)
+	}
+	var works []*unstructured.Unstructured
+	for i := range list.Items {
+		if !isCarrier(&list.Items[i]) {
+			works = append(works, &list.Items[i])
+		}
+	}
+	return works, nil
 }
 
 // placementsOf lists the workload's cached Placements, former ones too. They must not be changed.

@@ -25,6 +25,13 @@ const (
 	annotationRemoving = "fleetworkload.io/removing"
 	// annotationHeld is on a ManifestWork that is held; its spec stays as it is.
 	annotationHeld = "fleetworkload.io/held"
+	// annotationShadow is on a ManifestWork that stands for an object which is, or may become, another backend's.
+	annotationShadow = "fleetworkload.io/shadow"
+	// shadowLooks is its value on one that is there to ask (R15).
+	shadowLooks = "look"
+
+	// Feedback of what Karmada puts on member objects; see karmadaMarks.
+	feedbackMarkPrefix = "fw:karmada-mark-"
 
 	prerequisiteNamespace = "namespace"
 	prerequisiteRights    = "rights"

@@ -53,7 +53,7 @@ func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructure
 			objects = append(objects, prerequisite.DeepCopy())
 		}
 		for _, c := range target.carriers {
-			objects = append(objects, asWritten(c.work, c.work, companions.Users{}.With(desired.Key)))
+			objects = append(objects, asWritten(c.work, c.work, companions.ReadNeed(nil).Owning(desired.Key, nil)))
 		}
 		objects = append(objects, target.work.DeepCopy())
 	}
@@ -73,6 +73,7 @@ type plan struct {
 type clusterPlan struct {
 	cluster       string
 	hold          bool
+	ownership     backends.Ownership
 	prerequisites []*unstructured.Unstructured
 	carriers      []carrier
 	// work is the ManifestWork in its final form; see variant for the others. Clusters may share its spec, which must not be
@@ -82,26 +83,28 @@ type clusterPlan struct {
 
 func newPlan(desired backends.Desired, opts Options) (plan, error) {
 	p := plan{desired: desired, variants: &variants{}}
-	if err := refuseOwnership(desired.Targets); err != nil {
-		return plan{}, err
-	}
 	placement, err := renderPlacement(desired.Query, opts)
 	if err != nil {
 		return plan{}, err
 	}
 	p.placement = placement
 	p.bindings = renderBindings(desired.Key.Namespace, opts)
-	rendered := map[*unstructured.Unstructured]*unstructured.Unstructured{}
+	type variety struct {
+		manifest *unstructured.Unstructured
+		adopts   bool
+	}
+	rendered := map[variety]*unstructured.Unstructured{}
 	prerequisites := renderPrerequisites("", desired.Workload)
 	for _, target := range effectiveTargets(desired) {
-		work, known := rendered[target.Manifest]
+		as := variety{target.Manifest, target.Ownership == backends.OwnershipAdopt}
+		work, known := rendered[as]
 		if !known {
 			if work, err = renderWork(desired, target); err != nil {
 				return plan{}, err
 			}
-			rendered[target.Manifest] = work
+			rendered[as] = work
 		}
-		t := clusterPlan{cluster: target.Cluster, hold: target.Hold, work: inNamespace(work, target.Cluster)}
+		t := clusterPlan{cluster: target.Cluster, hold: target.Hold, ownership: target.Ownership, work: inNamespace(work, target.Cluster)}
 		for _, prerequisite := range prerequisites {
 			t.prerequisites = append(t.prerequisites, inNamespace(prerequisite, target.Cluster))
 		}
@@ -121,7 +124,7 @@ func (t *clusterPlan) addCompanions(desired backends.Desired) {
 		if !c.NeededOn(t.cluster) {
 			continue
 		}
-		t.carriers = append(t.carriers, renderCarrier(desired.Key, t.cluster, c))
+		t.carriers = append(t.carriers, renderCarrier(desired.Key, t.cluster, c, t.ownership == backends.OwnershipAdopt))
 		needs := renderPrerequisites(t.cluster, backends.Workload{
 			GVK: c.Object.GroupVersionKind(), Resource: c.Resource, Namespace: c.Object.GetNamespace(),
 		})
@@ -134,18 +137,20 @@ func (t *clusterPlan) addCompanions(desired backends.Desired) {
 	}
 }
 
-func refuseOwnership(targets []backends.Target) error {
-	for _, target := range targets {
-		if target.Ownership != "" && target.Ownership != backends.OwnershipOwn {
-			return &backends.Error{
-				Code: backends.CodeUnsupported,
-				Message: fmt.Sprintf("the Open Cluster Management driver cannot hand workloads over yet (%s on cluster %s)",
-					target.Ownership, target.Cluster),
-				Remedy: "leave spec.backend as it is",
-			}
-		}
-	}
-	return nil
+// shadow tells whether the cluster's objects are not to be written or removed.
+func (t clusterPlan) shadow() bool { return !t.ownership.Writes() }
+
+// look tells whether the cluster is only asked what is there.
+func (t clusterPlan) look() bool { return t.ownership == backends.OwnershipLook }
+
+// adopts tells whether what is found there is taken over.
+func (t clusterPlan) adopts(desired backends.Desired) bool {
+	return t.ownership == backends.OwnershipAdopt || desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt
+}
+
+// takes is adopts for a companion. To a hand-over, a shared one that is somebody else's stays so.
+func (t clusterPlan) takes(desired backends.Desired, c backends.Companion) bool {
+	return t.adopts(desired) && (!c.Shared || desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt)
 }
 
 // effectiveTargets leaves out the clusters that get none of the divided replicas: Karmada drops them too. Held ones
@@ -165,7 +170,7 @@ func effectiveTargets(desired backends.Desired) []backends.Target {
 	}
 	var effective []backends.Target
 	for _, target := range desired.Targets {
-		if target.Hold || target.Replicas == nil || *target.Replicas > 0 {
+		if target.Hold || !target.Ownership.Writes() || target.Replicas == nil || *target.Replicas > 0 {
 			effective = append(effective, target)
 		}
 	}
@@ -194,6 +199,9 @@ func renderWork(desired backends.Desired, target backends.Target) (*unstructured
 	rules, err := feedbackRules(desired.Workload)
 	if err != nil {
 		return nil, err
+	}
+	if target.Ownership == backends.OwnershipAdopt {
+		rules = append(rules, markRules()...)
 	}
 	config := map[string]any{
 		"resourceIdentifier": map[string]any{
@@ -431,11 +439,14 @@ type variation struct {
 	deletion workv1.DeletePropagationPolicyType
 	removing string
 	held     bool
+	shadow   bool
+	look     bool
+	clean    string
 }
 
 // of is variant, of which only the metadata may be changed.
 func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
-	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held}
+	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held, m.shadow, m.look, m.clean}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.made[key] == nil {
@@ -450,7 +461,7 @@ func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Uns
 // variant is the ManifestWork with another update strategy and delete option; see next for when.
 func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
 	if m.strategy == workv1.UpdateStrategyTypeServerSideApply && m.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
-		m.removing == "" && !m.held {
+		m.removing == "" && !m.held && !m.shadow && m.clean == "" {
 		return work.DeepCopy()
 	}
 	copied := work.DeepCopy()
@@ -468,6 +479,15 @@ func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured
 	}
 	if m.held {
 		annotate(copied, annotationHeld, "true")
+	}
+	switch {
+	case m.look:
+		annotate(copied, annotationShadow, shadowLooks)
+	case m.shadow:
+		annotate(copied, annotationShadow, "true")
+	}
+	if m.clean != "" {
+		takeMarks(copied, m.clean)
 	}
 	spec, _, _ := unstructured.NestedMap(copied.Object, "spec")
 	annotate(copied, annotationHash, hashOf(spec))

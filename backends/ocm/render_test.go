@@ -190,7 +190,6 @@ func TestRefusals(t *testing.T) {
 		code   backends.Code
 		says   string
 	}{
-		"ownership": {func(d *backends.Desired) { d.Targets[0].Ownership = backends.OwnershipAdopt }, backends.CodeUnsupported, "Adopt"},
 		"selector": {func(d *backends.Desired) {
 			d.Selectors[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"no good": ""}}
 		}, backends.CodeRejected, "spec.placement"},

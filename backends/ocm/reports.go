@@ -23,11 +23,14 @@ type remembered struct {
 }
 
 // marks identify what was rendered, together with the ManifestWork's name.
-type marks struct{ hash, removing, held string }
+type marks struct{ hash, removing, held, shadow string }
 
 func marksOf(obj *unstructured.Unstructured) marks {
 	annotations := obj.GetAnnotations()
-	return marks{hash: annotations[annotationHash], removing: annotations[annotationRemoving], held: annotations[annotationHeld]}
+	return marks{
+		hash: annotations[annotationHash], removing: annotations[annotationRemoving], held: annotations[annotationHeld],
+		shadow: annotations[annotationShadow],
+	}
 }
 
 // of returns what is remembered of exactly this version. It is called with the lock held.

@@ -26,6 +26,10 @@ type state struct {
 	exists   bool
 	deleting bool
 	held     bool
+	// shadow is true when the object may be another backend's, whatever else the ManifestWork says.
+	shadow bool
+	// look is true of a shadow that is there to ask.
+	look     bool
 	strategy workv1.UpdateStrategyType
 	deletion workv1.DeletePropagationPolicyType
 	// applied is Unknown unless the agent has acted on the newest generation; it holds for strategy and deletion too,
@@ -35,6 +39,11 @@ type state struct {
 	object         presence
 	// owned is true unless the object is known to have no ownerReference of ours.
 	owned bool
+	// managed is true while another backend may put its marks back; marks are those to take over.
+	managed bool
+	marks   string
+	// elsewhere is true of a shared companion that another backend delivers there.
+	elsewhere bool
 	// notServed is true when the cluster said that it does not know the kind.
 	notServed bool
 }
@@ -45,6 +54,13 @@ type intent struct {
 	wanted bool
 	policy v1alpha1.DeletionPolicy
 	hold   bool
+	// shadow is true when the object is not to be written or removed.
+	shadow bool
+	// alone is true when no other backend has anything of the workload: what are shadows is nobody else's, and marks that
+	// are left stay away once they are taken.
+	alone bool
+	// look is true when the cluster is only asked what is there.
+	look bool
 	// adopt skips asking the cluster whether a foreign object is there.
 	adopt bool
 	// ready is true when the cluster is in contact: only then what it said about foreign objects counts.
@@ -72,6 +88,10 @@ type move struct {
 	deletion workv1.DeletePropagationPolicyType
 	removing string
 	held     bool
+	shadow   bool
+	look     bool
+	// clean are other backends' marks to take over, so that they go with the next write.
+	clean string
 	// onEvidence makes the write fail when the ManifestWork has changed since it was read.
 	onEvidence bool
 	// waiting says what is awaited before the next step; empty when there is none.
@@ -108,10 +128,17 @@ func next(s state, in intent) move {
 	switch {
 	case s.deleting:
 		return move{waiting: waitForAgent(in, "the agent to finish the removal")}
-	case !in.wanted && in.policy == v1alpha1.DeletionPolicyOrphan:
+	case !in.wanted && (in.policy == v1alpha1.DeletionPolicyOrphan || s.shadow && !in.alone):
 		return nextOrphaning(s, in)
 	case !in.wanted:
 		return nextRemoving(s, in)
+	case in.look && (!s.exists || s.look || s.probing()):
+		return nextLook(s, in)
+	case in.shadow || in.look:
+		return nextShadow(s, in)
+	case s.elsewhere:
+		// Of two writers one has to give way, and only we can see the other.
+		return probe.wait(elsewhereMessage)
 	case in.hold && !s.exists:
 		// ReadOnly touches nothing on the cluster; without an object on the hub, nothing could report the hold.
 		held := probe
@@ -134,8 +161,61 @@ func next(s state, in intent) move {
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && in.missing != "":
 		return move{waiting: in.missing}
 	default:
-		return deliver
+		m := deliver
+		if !s.managed || in.alone {
+			m.clean = s.marks
+		}
+		m.onEvidence = s.look // what was decided on may have changed
+		return m
 	}
+}
+
+// nextShadow has the agent look and not write. What it owns by an ownerReference it has to give up first: ReadOnly leaves
+// that as it is (ocm pkg/work/spoke/apply, ReadOnlyApply).
+func nextShadow(s state, in intent) move {
+	shadow := func(m move, waiting string) move {
+		m.shadow = true
+		return m.wait(waitForAgent(in, waiting))
+	}
+	switch {
+	case s.yielded():
+		m := probe
+		m.shadow = true
+		return m
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.owned && (s.object == presenceOurs || s.object == presenceForeign),
+		s.strategy == workv1.UpdateStrategyTypeCreateOnly && s.shadow && s.applied != metav1.ConditionTrue && s.object != presenceMissing:
+		// The object is there, so that CreateOnly writes nothing but the ownerReference.
+		return shadow(disown, "the agent to give the object up")
+	default:
+		return shadow(probe, "the agent to confirm that it only looks")
+	}
+}
+
+// nextLook has the agent look. What it finds was never owned, so that there is nothing to give up.
+func nextLook(s state, in intent) move {
+	m := probe
+	m.shadow, m.look = true, true
+	switch {
+	case s.object != presenceUnknown && s.applied == metav1.ConditionTrue, s.notServed:
+		return m
+	case s.applied == metav1.ConditionFalse:
+		return m.wait(waitForAgent(in, s.appliedMessage))
+	default:
+		return m.wait(waitForAgent(in, "the agent to tell what runs there already"))
+	}
+}
+
+// probing tells whether the agent has been asked whether there is a foreign object, and nothing else until now.
+func (s state) probing() bool {
+	return s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan && !s.shadow &&
+		(s.object == presenceForeign || s.object == presenceMissing)
+}
+
+// yielded tells whether the agent has confirmed that it neither writes the object nor would delete it.
+func (s state) yielded() bool {
+	return s.exists && s.shadow && !s.look && !s.deleting && s.applied == metav1.ConditionTrue &&
+		s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
+		(s.object == presenceMissing || s.object != presenceUnknown && !s.owned)
 }
 
 func nextProbing(s state, in intent) move {
@@ -155,6 +235,8 @@ func nextProbing(s state, in intent) move {
 
 const conflictMessage = "the object exists already and is not this FleetWorkload's: set conflictPolicy Adopt to take it" +
 	" over, or remove it"
+
+const elsewhereMessage = "another backend delivers it there"
 
 // nextRemoving takes the workload off the cluster and the object with it. The object is only ever deleted by an agent
 // that has confirmed its ownerReference first.
@@ -201,7 +283,7 @@ func nextRemoving(s state, in intent) move {
 // nextOrphaning takes the ManifestWork away and leaves the object, once the agent has confirmed that its
 // ownerReference is gone: it decides at the time of apply what it deletes later.
 func nextOrphaning(s state, in intent) move {
-	removing := func(m move) move { m.removing = string(v1alpha1.DeletionPolicyOrphan); return m }
+	removing := func(m move) move { m.removing, m.shadow = string(v1alpha1.DeletionPolicyOrphan), s.shadow; return m }
 	gone := move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
 	orphan := s.deletion == workv1.DeletePropagationPolicyTypeOrphan
 	switch {

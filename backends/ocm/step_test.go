@@ -20,6 +20,8 @@ type world struct {
 	strategy workv1.UpdateStrategyType
 	deletion workv1.DeletePropagationPolicyType
 	held     bool
+	shadow   bool
+	asks     bool
 	deleting bool
 	// generation, and the ones that the agent has acted on and looked at.
 	generation, applied, looked int
@@ -45,7 +47,7 @@ func (w *world) state() state {
 		return state{}
 	}
 	s := state{
-		exists: true, deleting: w.deleting, held: w.held, strategy: w.strategy, deletion: w.deletion,
+		exists: true, deleting: w.deleting, held: w.held, shadow: w.shadow, look: w.asks, strategy: w.strategy, deletion: w.deletion,
 		applied: metav1.ConditionUnknown, owned: true,
 	}
 	if w.applied == w.generation {
@@ -73,7 +75,7 @@ func (w *world) drive(in intent) move {
 			w.strategy, w.deletion = m.strategy, m.deletion
 			w.generation++
 		}
-		w.held = m.held
+		w.held, w.shadow, w.asks = m.held, m.shadow, m.look
 	case writeMarks:
 		w.held = true
 	case writeDelete:
@@ -149,7 +151,7 @@ func (w *world) finalize() {
 		w.log = append(w.log, "agent: object deleted")
 		w.object, w.owned = presenceMissing, false
 	}
-	w.strategy, w.deletion, w.deleting, w.held = "", "", false, false
+	w.strategy, w.deletion, w.deleting, w.held, w.shadow, w.asks = "", "", false, false, false, false
 	w.generation, w.applied, w.looked = 1, 0, 0
 }
 
@@ -192,6 +194,8 @@ var (
 	adopt  = intent{wanted: true, ready: true, adopt: true}
 	remove = intent{policy: v1alpha1.DeletionPolicyDelete, ready: true}
 	orphan = intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}
+	shadow = intent{wanted: true, shadow: true, ready: true}
+	asking = intent{wanted: true, shadow: true, look: true, adopt: true, ready: true}
 )
 
 // TestAnyIntents changes what is wanted at random times, and checks that nothing is lost or left in the end.
@@ -264,6 +268,55 @@ func TestHoldWritesNothing(t *testing.T) {
 	}
 }
 
+// TestShadowIsNoDanger: from wherever it comes, once it says that it has yielded, nothing but a wish to own writes or removes
+// the object.
+func TestShadowIsNoDanger(t *testing.T) {
+	for seed := range int64(20000) {
+		r := rand.New(rand.NewSource(seed))
+		w := newWorld(r)
+		for range r.Intn(4) {
+			w.random(r, []intent{want, adopt, remove, orphan, shadow}[r.Intn(5)], r.Intn(12))
+		}
+		w.settle(t, shadow, func() bool { return w.state().yielded() })
+		before, writes := w.object, w.writes
+		if w.owned {
+			t.Fatalf("seed %d: it has yielded and owns\n%s", seed, strings.Join(w.log, "\n"))
+		}
+		for range r.Intn(4) {
+			w.random(r, shadow, r.Intn(8))
+		}
+		last := []intent{remove, orphan}[r.Intn(2)]
+		w.random(r, last, r.Intn(12))
+		w.settle(t, last, func() bool { return w.strategy == "" })
+		if w.object != before || w.writes != writes {
+			t.Fatalf("seed %d: %v became %v, %d writes became %d\n%s", seed, before, w.object, writes, w.writes, strings.Join(w.log, "\n"))
+		}
+	}
+}
+
+// TestLookWritesNothing: whatever is found, and whatever was asked before without owning it, a look and its removal leave it
+// as it is; and it is answered.
+func TestLookWritesNothing(t *testing.T) {
+	for seed := range int64(20000) {
+		r := rand.New(rand.NewSource(seed))
+		w := newWorld(r)
+		before := w.object
+		if before == presenceForeign {
+			w.random(r, want, r.Intn(12)) // a conflict, which is to be taken over now
+		}
+		w.settle(t, asking, func() bool { return w.asks && w.state().object == before })
+		for range r.Intn(4) {
+			w.random(r, asking, r.Intn(8))
+		}
+		last := []intent{remove, orphan}[r.Intn(2)]
+		w.random(r, last, r.Intn(12))
+		w.settle(t, last, func() bool { return w.strategy == "" })
+		if w.object != before || w.writes != 0 {
+			t.Fatalf("seed %d: %v became %v, %d writes\n%s", seed, before, w.object, w.writes, strings.Join(w.log, "\n"))
+		}
+	}
+}
+
 // TestTranscripts are the usual ways, step by step.
 func TestTranscripts(t *testing.T) {
 	unready := want
@@ -305,6 +358,28 @@ func TestTranscripts(t *testing.T) {
 		"kind not served": {
 			world: &world{object: presenceMissing, notServed: true}, in: []intent{want, want, remove},
 			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "delete"},
+		},
+		"a shadow from the start": {
+			world: &world{object: presenceForeign}, in: []intent{shadow, shadow, remove},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "delete"},
+		},
+		"looked at, then taken over": {
+			world: &world{object: presenceForeign}, in: []intent{asking, asking, adopt, adopt},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ServerSideApply+Orphan"},
+		},
+		"looked at, and left alone": {
+			world: &world{object: presenceForeign}, in: []intent{asking, remove, remove},
+			log: []string{"ReadOnly+Orphan", "delete", "wait for "},
+		},
+		"handed away and back": {
+			world: &world{object: presenceOurs}, in: []intent{adopt, shadow, shadow, want, shadow, orphan},
+			log: []string{
+				"ServerSideApply+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ReadOnly+Orphan", "delete",
+			},
+		},
+		"handed away on its way out": {
+			world: &world{object: presenceOurs}, in: []intent{adopt, remove, shadow, shadow, shadow},
+			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "ReadOnly+Orphan", "CreateOnly+Orphan", "ReadOnly+Orphan"},
 		},
 		"delete called off": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, remove, adopt, orphan},

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -120,6 +121,8 @@ func feedbackValues(values []workv1.FeedbackValue) map[string]any {
 func (r report) state() state {
 	s := state{
 		exists: true, deleting: r.deleting, held: r.annotations[annotationHeld] != "",
+		shadow:   r.annotations[annotationShadow] != "",
+		look:     r.annotations[annotationShadow] == shadowLooks,
 		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,
 		applied: metav1.ConditionUnknown, object: r.presence(), owned: true,
 	}
@@ -134,6 +137,8 @@ func (r report) state() state {
 		s.appliedMessage = r.message()
 		s.notServed = r.applied.Status == metav1.ConditionFalse && kindNotServed(r.manifestMessage())
 	}
+	s.managed, s.marks = r.isManaged(), r.toTake()
+	s.elsewhere = r.uid == backends.SharedUID && r.isManaged()
 	if _, reported := r.values[feedbackOwner]; !reported && r.object(metav1.ConditionTrue) && r.feedbackSynced() {
 		s.owned = false
 	}
@@ -171,11 +176,21 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 	s := r.state()
 	o := backends.ClusterObservation{
 		Cluster: r.cluster, Desired: r.replicas(workload), Revision: r.revision(), Applied: metav1.ConditionUnknown,
-		Status: r.status(workload), Held: s.held,
+		Status: r.status(workload), Held: s.held, Yielded: s.yielded(), Marks: r.marks(),
 		Removing: s.deleting || r.annotations[annotationRemoving] != "" ||
 			s.deletion == workv1.DeletePropagationPolicyTypeForeground,
 	}
+	if uid, ok := r.values[feedbackUID].(string); ok {
+		o.UID = types.UID(uid)
+	}
+	if s.look && !o.Removing {
+		o.Sight = r.sight(s)
+	}
 	switch {
+	case s.look:
+		o.Message = "the agent is asked what runs there already"
+	case s.shadow:
+		o.Message = "another backend may write the object"
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign && !o.Removing:
 		o.Conflict, o.Applied, o.Message = true, metav1.ConditionFalse, conflictMessage
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.applied != metav1.ConditionFalse:
@@ -192,6 +207,20 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 		o.Message = r.staleMessage()
 	}
 	return o
+}
+
+// sight is what a look has brought. Where the kind is not served there can be no object.
+func (r report) sight(s state) *backends.Sight {
+	found := s.object == presenceOurs || s.object == presenceForeign
+	sight := &backends.Sight{
+		Answered: s.notServed || s.applied == metav1.ConditionTrue && (s.object == presenceMissing || found && r.feedbackSynced()),
+		Exists:   found,
+	}
+	if n, told := r.values[feedbackReplicas].(int64); told && found {
+		replicas := int32(n)
+		sight.Replicas = &replicas
+	}
+	return sight
 }
 
 // current tells whether the values speak about the manifest that the hub holds. The agent stamps the generation of the

@@ -106,6 +106,7 @@ func TestObserve(t *testing.T) {
 	steady := backends.ClusterObservation{
 		Cluster: "member2", Desired: new(int32), Revision: "8a872d0d", Applied: metav1.ConditionTrue, Current: true,
 		Status: map[string]any{"observedGeneration": int64(1), "readyReplicas": int64(4)},
+		UID:    "ff959922-67b2-42d8-8133-3cacaea9277d",
 	}
 	*steady.Desired = 4
 	with := func(change func(*backends.ClusterObservation)) backends.ClusterObservation {
@@ -156,6 +157,14 @@ func TestObserve(t *testing.T) {
 		"held": {
 			func(w *workv1.ManifestWork) { w.Annotations[annotationHeld] = "true" },
 			with(func(o *backends.ClusterObservation) { o.Held = true }),
+		},
+		"left marked by Karmada": {
+			value(feedbackMarkPrefix+"6", "abort"),
+			with(func(o *backends.ClusterObservation) { o.Marks = []string{"work.karmada.io/conflict-resolution"} }),
+		},
+		"managed by Karmada still": {
+			value(feedbackMarkPrefix+"0", "true"),
+			with(func(o *backends.ClusterObservation) { o.Marks = []string{managedByKarmada} }),
 		},
 		"being removed": {
 			func(w *workv1.ManifestWork) { w.Spec.DeleteOption.PropagationPolicy = "Foreground" },

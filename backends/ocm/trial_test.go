@@ -261,6 +261,7 @@ func TestQuiet(t *testing.T) {
 
 // TestAccidents: what people do to the hub by mistake takes nothing from the members.
 func TestAccidents(t *testing.T) {
+	t.Parallel()
 	tr := newTrial(t, deployment, "deployments", "member1", "member2")
 	tr.converge()
 	t.Log("a ManifestWork deleted by hand")
@@ -308,6 +309,7 @@ func TestAccidents(t *testing.T) {
 
 // TestAnotherObject: with another name of the template, the former object goes before the new one comes.
 func TestAnotherObject(t *testing.T) {
+	t.Parallel()
 	tr := newTrial(t, deployment, "deployments", "member1")
 	tr.converge()
 	former := tr.desired.Workload
@@ -324,6 +326,7 @@ func TestAnotherObject(t *testing.T) {
 
 // TestShared: prerequisites and bindings stay while anybody needs them, and go with the last one.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	tr := newTrial(t, cloneSet, "clonesets", "member1")
 	other := tr.sibling("web-b")
 	tr.converge()
@@ -351,6 +354,7 @@ func TestShared(t *testing.T) {
 
 // TestTwice: two FleetWorkloads that deliver the same object do not fight.
 func TestTwice(t *testing.T) {
+	t.Parallel()
 	tr := newTrial(t, deployment, "deployments", "member1")
 	other := tr.sibling("twin")
 	other.desired.Workload.Name = "web"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	uberzap "go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,6 +149,8 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 		// The lease is given back on a graceful stop, so that a successor need not wait for it to run out.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
+		// They are read during migrations only, and watching them would mean to watch everybody's.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&appsv1.ControllerRevision{}}}},
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: opts.watchedNamespaces(),
@@ -222,6 +225,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Backends:          measures.Instrument(pool),
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
 		Clock:             clock.RealClock{},
+		Aliases:           cfg.ClusterAliases,
+		Turns:             controllers.NewTurns(cfg.Migrations.Limit()),
 		MaxRemovalPercent: cfg.Guards.RemovalPercent(),
 		Concurrency:       opts.concurrency,
 		StartGrace:        startGrace,

@@ -66,6 +66,8 @@ type Facts struct {
 	Waiting string
 	// Notes are the backend's, about how far reports are to be trusted.
 	Notes []string
+	// Migrating says how far a change of backend has come; empty when none is under way.
+	Migrating string
 	// Suspended is spec.suspend.
 	Suspended bool
 	// Deleting is true once the FleetWorkload is being deleted.

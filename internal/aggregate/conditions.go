@@ -17,7 +17,7 @@ const maxNamed = 3
 // order in which conditions stand in the status.
 var order = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
-	v1alpha1.ConditionScheduled, v1alpha1.ConditionApplied, v1alpha1.ConditionHealthy,
+	v1alpha1.ConditionScheduled, v1alpha1.ConditionApplied, v1alpha1.ConditionHealthy, v1alpha1.ConditionMigrating,
 }
 
 // setConditions puts the conditions into the status, in order. A condition that did not change keeps its time.
@@ -42,6 +42,10 @@ func summarize(status v1alpha1.FleetWorkloadStatus, facts Facts) []metav1.Condit
 	scheduled, applied, healthy := scheduledCondition(facts), appliedCondition(status, facts), healthyCondition(status, facts)
 	ready, reconciling, stalled := trio(status, facts, scheduled, applied, healthy)
 	conditions := []metav1.Condition{ready, reconciling, stalled, scheduled, applied, healthy}
+	if facts.Migrating != "" {
+		conditions = append(conditions,
+			condition(v1alpha1.ConditionMigrating, metav1.ConditionTrue, v1alpha1.ReasonMigrating, facts.Migrating))
+	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Generation
 		conditions[i].LastTransitionTime = facts.Now
@@ -88,6 +92,9 @@ func verdict(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applie
 	}
 	if applied.Reason == v1alpha1.ReasonMemberConflict {
 		return applied.Reason, applied.Message, true
+	}
+	if facts.Migrating != "" {
+		return v1alpha1.ReasonMigrating, join(facts.Migrating, facts.Waiting), false
 	}
 	stale := named(status.Clusters, func(r v1alpha1.ClusterStatus) bool { return r.Stale == metav1.ConditionTrue })
 	if waitsForLost(facts) {

@@ -4,6 +4,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // APIVersion and Kind stand at the head of a configuration file.
@@ -46,6 +48,26 @@ type Configuration struct {
 	AllowedKinds []AllowedKind `json:"allowedKinds,omitempty"`
 	// Dependencies say what of what pods refer to is sent along.
 	Dependencies Dependencies `json:"dependencies,omitempty"`
+	// ClusterAliases are the names of clusters that backends call differently: of each such cluster, its name by backend.
+	// Clusters whose kube-system UID both backends know need none.
+	ClusterAliases plan.Aliases `json:"clusterAliases,omitempty"`
+	// Migrations bound the hand-overs between backends.
+	Migrations Migrations `json:"migrations,omitempty"`
+}
+
+// Migrations bound the hand-overs between backends.
+type Migrations struct {
+	// AtOnce is how many FleetWorkloads may be handed over at the same time, 1 or more; others wait for their turn. When
+	// absent: 10.
+	AtOnce *int32 `json:"atOnce,omitempty"`
+}
+
+// Limit returns AtOnce or its default.
+func (m Migrations) Limit() int {
+	if m.AtOnce == nil {
+		return 10
+	}
+	return int(*m.AtOnce)
 }
 
 // AllowedKind names a kind in all its versions.
@@ -190,6 +212,9 @@ func (c Configuration) validate() error {
 	if p := c.Guards.RemovalPercent(); p < 0 || p > 100 {
 		errs = append(errs, fmt.Errorf("guards.maxRemovalPercent: %d is not from 0 to 100", p))
 	}
+	if c.Migrations.Limit() < 1 {
+		errs = append(errs, fmt.Errorf("migrations.atOnce: %d is not 1 or more", c.Migrations.Limit()))
+	}
 	if _, err := interpreter.New(c.Kinds...); err != nil {
 		errs = append(errs, err)
 	}
@@ -213,7 +238,19 @@ func (c Configuration) validate() error {
 		seen[b.Name] = true
 		errs = append(errs, b.validate(at)...)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkAliases(seen))...)
+}
+
+// checkAliases refuses aliases for backends that there are not, and names that stand for two clusters.
+func (c Configuration) checkAliases(backends map[string]bool) error {
+	for i, entry := range c.ClusterAliases {
+		for _, name := range slices.Sorted(maps.Keys(entry)) {
+			if !backends[name] {
+				return fmt.Errorf("clusterAliases[%d]: %q is none of the backends", i, name)
+			}
+		}
+	}
+	return c.ClusterAliases.Check("clusterAliases")
 }
 
 // dependencyKinds are those that pods refer to.

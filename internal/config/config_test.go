@@ -8,6 +8,7 @@ import (
 const head = "apiVersion: config.fleetworkload.io/v1alpha1\nkind: OperatorConfiguration\n"
 
 func TestParse(t *testing.T) {
+	const both = "backends: [{name: a, type: OCM, connection: {inCluster: {}}}, {name: b, type: OCM, connection: {inCluster: {}}}]\n"
 	tests := map[string]struct{ text, fails string }{
 		"two backends": {head + `
 backends:
@@ -31,6 +32,10 @@ guards: {maxRemovalPercent: 0}`, ""},
 		"interpreters of a mode":         {head + "backends: [{name: a, type: Karmada, connection: {inCluster: {}}, karmada: {interpreters: Missing}}]", ""},
 		"interpreters of no mode":        {head + "backends: [{name: a, type: Karmada, connection: {inCluster: {}}, karmada: {interpreters: Some}}]", `backends[0].karmada.interpreters: "Some"`},
 		"Karmada options for OCM":        {head + "backends: [{name: a, type: OCM, connection: {inCluster: {}}, karmada: {}}]", "backends[0].karmada: only for type Karmada"},
+		"aliases":                        {head + both + "clusterAliases: [{a: m1, b: one}]", ""},
+		"an alias on no backend":         {head + both + "clusterAliases: [{a: m1, c: one}]", `clusterAliases[0]: "c" is none of the backends`},
+		"an alias of two clusters":       {head + both + "clusterAliases: [{a: m1, b: m2}, {a: m2, b: m3}]", `clusterAliases[1].a: the name "m2"`},
+		"no migration at all":            {head + "migrations: {atOnce: 0}", "migrations.atOnce: 0"},
 		"a guard out of range":           {head + "guards: {maxRemovalPercent: 101}", "guards.maxRemovalPercent: 101"},
 	}
 	for name, test := range tests {

@@ -7,27 +7,6 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-// laterField is a field of the spec whose behaviour is not there yet. It is refused rather than ignored.
-type laterField struct {
-	path   string
-	set    func(v1alpha1.FleetWorkloadSpec) bool
-	remedy string
-}
-
-var laterFields = []laterField{
-	{"spec.migration", func(s v1alpha1.FleetWorkloadSpec) bool { return s.Migration != nil },
-		"leave it out until moving between backends is supported"},
-}
-
-func refuseLaterFields(spec v1alpha1.FleetWorkloadSpec) error {
-	for _, field := range laterFields {
-		if field.set(spec) {
-			return &backends.Error{Code: backends.CodeUnsupported, Field: field.path, Message: "not supported yet", Remedy: field.remedy}
-		}
-	}
-	return nil
-}
-
 // CheckNames refuses names of clusters that the backend does not know: a workload that silently misses a cluster, or
 // runs without its override there, is worse than one that says so.
 func CheckNames(spec v1alpha1.FleetWorkloadSpec, fleet backends.Fleet) error {

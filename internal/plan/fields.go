@@ -12,16 +12,6 @@ type Field struct {
 	Needs backends.Feature
 }
 
-// Later tells whether the field is refused on every backend as yet, and what to do instead.
-func (f Field) Later() (remedy string, later bool) {
-	for _, l := range laterFields {
-		if l.path == "spec."+f.Path {
-			return l.remedy, true
-		}
-	}
-	return "", false
-}
-
 const (
 	decided = "decided by the operator"
 	inOnes  = "in the clusters' target manifests"
@@ -53,8 +43,8 @@ var Fields = []Field{
 	{Path: "overrides.annotations", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.partition", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.patches", Karmada: "JSON patches", OCM: inOnes},
-	{Path: "migration"},
-	{Path: "conflictPolicy", Karmada: "conflictResolution", OCM: "a ReadOnly work looks first, since OCM always adopts"},
+	{Path: "migration", Karmada: "suspension and preserveResourcesOnDeletion", OCM: "ReadOnly works", Needs: backends.FeatureOwnership},
+	{Path: "conflictPolicy", Karmada: "conflictResolution; a look before anything is taken over", OCM: "a ReadOnly work looks first, since OCM always adopts"},
 	{Path: "deletionPolicy", Karmada: "preserveResourcesOnDeletion", OCM: "deleteOption"},
 	{Path: "suspend", Karmada: "suspension.dispatching", OCM: "works stay as they are", Needs: backends.FeatureHold},
 	{Path: "backendOptions.karmada", Karmada: "merged into PropagationPolicy and OverridePolicy", OCM: "not used"},

@@ -27,18 +27,17 @@ type Plan struct {
 
 	fw        *v1alpha1.FleetWorkload
 	overrides *override.Set
+	// asked is spec.placement as it was written, whatever a backend calls its clusters.
+	asked v1alpha1.Placement
 }
 
 // New understands a FleetWorkload. Errors are *backends.Error and name field, value and remedy.
 func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error) {
-	if err := refuseLaterFields(fw.Spec); err != nil {
-		return nil, err
-	}
 	template, err := Manifest(fw)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{fw: fw, Template: template}
+	p := &Plan{fw: fw, asked: fw.Spec.Placement, Template: template}
 	if err := Allowed(template, kinds); err != nil {
 		return nil, err
 	}
@@ -148,7 +147,7 @@ func (p *Plan) Division() v1alpha1.DivisionType {
 }
 
 // PlacementHash tells whether the spec asks for other clusters, or another division, than before.
-func (p *Plan) PlacementHash() (string, error) { return Hash(p.fw.Spec.Placement, p.Replicas) }
+func (p *Plan) PlacementHash() (string, error) { return Hash(p.asked, p.Replicas) }
 
 // Targets gives each chosen cluster its replicas and its manifest. chosen must be clusters of the fleet, current are the
 // replicas that clusters were asked to run before. Clusters that get nothing of a divided total are left out, as Karmada
@@ -173,6 +172,28 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 			continue
 		}
 		if target.Manifest, err = made.of(p, c, target.Replicas); err != nil {
+			return nil, err
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
+// Adopts tells whether running member objects are taken over that have a number of replicas to keep.
+func (p *Plan) Adopts() bool {
+	return p.fw.Spec.ConflictPolicy == v1alpha1.ConflictPolicyAdopt && p.Replicas != nil
+}
+
+// Looks are the targets of clusters that are to be asked what they run, before anything is divided.
+func (p *Plan) Looks(fleet backends.Fleet, chosen []string) ([]backends.Target, error) {
+	clusters, err := clustersOf(fleet, chosen)
+	if err != nil {
+		return nil, err
+	}
+	targets, made := make([]backends.Target, 0, len(clusters)), manifests{}
+	for _, c := range clusters {
+		target := backends.Target{Cluster: c.Name, Replicas: p.Replicas, Ownership: backends.OwnershipLook}
+		if target.Manifest, err = made.of(p, c, p.Replicas); err != nil {
 			return nil, err
 		}
 		targets = append(targets, target)

@@ -28,6 +28,11 @@ const (
 	Label = "fleetworkload.io/companion"
 	// AnnotationUsers lists who uses it.
 	AnnotationUsers = "fleetworkload.io/used-by"
+	// AnnotationShadows lists the UIDs of those users that own nothing of it (R14).
+	AnnotationShadows = "fleetworkload.io/shadow-users"
+	// AnnotationElsewhere lists the UIDs of FleetWorkloads that are no users and may need it all the same: from another
+	// backend, or because they were given up as they are. Then it is given up too and not deleted.
+	AnnotationElsewhere = "fleetworkload.io/needed-by"
 	// AnnotationContent is the hash of the companion as it was rendered: manifests are atomic to API servers, and
 	// webhooks change them.
 	AnnotationContent = "fleetworkload.io/content-hash"
@@ -102,6 +107,101 @@ func (u Users) UIDs() []string {
 	}
 	return uids
 }
+
+// Need is who needs what a carrier delivers.
+type Need struct {
+	Users Users
+	// shadows and elsewhere are sorted.
+	shadows, elsewhere []types.UID
+}
+
+// ReadNeed reads the annotations.
+func ReadNeed(annotations map[string]string) Need {
+	return Need{
+		Users:   ReadUsers(annotations),
+		shadows: readUIDs(annotations[AnnotationShadows]), elsewhere: readUIDs(annotations[AnnotationElsewhere]),
+	}
+}
+
+func readUIDs(list string) []types.UID {
+	var uids []types.UID
+	for _, uid := range strings.Split(list, ",") {
+		if uid != "" {
+			uids = append(uids, types.UID(uid))
+		}
+	}
+	return uids
+}
+
+// Write puts the need into annotations.
+func (n Need) Write(annotations map[string]string) {
+	annotations[AnnotationUsers] = n.Users.String()
+	for key, uids := range map[string][]types.UID{AnnotationShadows: n.shadows, AnnotationElsewhere: n.elsewhere} {
+		delete(annotations, key)
+		if len(uids) > 0 {
+			list := make([]string, len(uids))
+			for i, uid := range uids {
+				list[i] = string(uid)
+			}
+			annotations[key] = strings.Join(list, ",")
+		}
+	}
+}
+
+// Owning is the need with one more user, who owns what the carrier delivers. Others need it elsewhere.
+func (n Need) Owning(key backends.Key, elsewhere []types.UID) Need {
+	n.Users = n.Users.With(key)
+	n.shadows = without(n.shadows, key.UID)
+	all := slices.Concat(n.elsewhere, elsewhere)
+	all = slices.DeleteFunc(all, func(uid types.UID) bool { _, uses := n.Users[uid]; return uses })
+	slices.Sort(all)
+	n.elsewhere = slices.Compact(all)
+	return n
+}
+
+// Shadowing is the need with one more user, who owns nothing of it.
+func (n Need) Shadowing(key backends.Key) Need {
+	n.Users = n.Users.With(key)
+	n.elsewhere = without(n.elsewhere, key.UID)
+	n.shadows = append(without(n.shadows, key.UID), key.UID)
+	slices.Sort(n.shadows)
+	return n
+}
+
+// Leaving is the need without one user. One that is given up as it is may need it for ever.
+func (n Need) Leaving(key backends.Key, policy v1alpha1.DeletionPolicy) Need {
+	n.Users, n.shadows = n.Users.Without(key), without(n.shadows, key.UID)
+	if policy == v1alpha1.DeletionPolicyOrphan {
+		n.elsewhere = append(without(n.elsewhere, key.UID), key.UID)
+		slices.Sort(n.elsewhere)
+	}
+	return n
+}
+
+func without(uids []types.UID, uid types.UID) []types.UID {
+	return slices.DeleteFunc(slices.Clone(uids), func(each types.UID) bool { return each == uid })
+}
+
+// Owners are the users that own it, but for one, sorted.
+func (n Need) Owners(but types.UID) []types.UID {
+	var owners []types.UID
+	for uid := range n.Users {
+		if uid != but && !slices.Contains(n.shadows, uid) {
+			owners = append(owners, uid)
+		}
+	}
+	slices.Sort(owners)
+	return owners
+}
+
+// Owned tells whether any user owns it.
+func (n Need) Owned() bool { return len(n.Owners("")) > 0 }
+
+// Shadow tells whether a user owns nothing of it.
+func (n Need) Shadow(uid types.UID) bool { return slices.Contains(n.shadows, uid) }
+
+// Elsewhere tells whether anybody who is no user may need it.
+func (n Need) Elsewhere() bool { return len(n.elsewhere) > 0 }
 
 // Changed lists those to notify when a carrier's users were before and are now: everybody when something else of it
 // has changed as well, else those who came or went. A thousand FleetWorkloads may share one carrier.
@@ -198,6 +298,12 @@ func NameConflict(obj *unstructured.Unstructured, whose string) error {
 // ForeignNote tells that a shared companion is somebody else's on clusters.
 func ForeignNote(title string, clusters []string) string {
 	return fmt.Sprintf("note: %s on %s is not the operator's: it is used as it is and not updated; delete it there to have it shipped",
+		title, List(clusters))
+}
+
+// ElsewhereNote tells that a shared companion is another backend's on clusters.
+func ElsewhereNote(title string, clusters []string) string {
+	return fmt.Sprintf("note: %s on %s is delivered by Karmada: it is used as it is until no workload on Karmada needs it there",
 		title, List(clusters))
 }
 

@@ -46,4 +46,12 @@ allowedKinds:
 dependencies:
 {{ toYaml . | indent 2 }}
 {{- end }}
+{{- with .Values.clusterAliases }}
+clusterAliases:
+{{ toYaml . }}
+{{- end }}
+{{- with .Values.migrations }}
+migrations:
+{{ toYaml . | indent 2 }}
+{{- end }}
 {{- end -}}

@@ -9,7 +9,9 @@ package lua
 import (
 	"embed"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -24,7 +26,8 @@ type Scripts struct {
 	// ReplicaResource and ReplicaRevision read and set replicas.
 	ReplicaResource, ReplicaRevision string
 	// StatusReflection is what of an object's status reaches Karmada: the fields of the kind in the status's own shape,
-	// which Karmada's own interpreters read too, with generation, resourceTemplateGeneration and FieldRevision.
+	// which Karmada's own interpreters read too, with generation, resourceTemplateGeneration, FieldRevision
+	// and FieldUID.
 	StatusReflection string
 	// StatusAggregation makes one status of all clusters'.
 	StatusAggregation string
@@ -34,8 +37,36 @@ type Scripts struct {
 	DependencyInterpretation string
 }
 
-// FieldRevision is the key in a reflected status that has our revision mark.
-const FieldRevision = "fleetworkloadRevision"
+const (
+	// FieldRevision is the key in a reflected status that has our revision mark.
+	FieldRevision = "fleetworkloadRevision"
+	// FieldUID is the key in a reflected status that has the object's UID.
+	FieldUID = "fleetworkloadUID"
+	// LabelLook is on a manifest that is only there to ask what the member object runs. No manifest with LookOnly as its value
+	// can be written or created: API servers take it for no label.
+	LabelLook = "fleetworkload.io/look"
+	// LookOnly is the value of LabelLook.
+	LookOnly = "what runs is asked, and not changed"
+	// lookAnswer and lookEnd are around the number, or a question mark, in what Retain refuses such a manifest with.
+	lookAnswer, lookEnd = "fleetworkload look: the member object has ", " replicas"
+)
+
+var lookPattern = regexp.MustCompile(regexp.QuoteMeta(lookAnswer) + `(\d+|\?)` + regexp.QuoteMeta(lookEnd))
+
+// LookAnswer reads what Retain has refused a manifest with that only looks. replicas is nil when the member object does not
+// say; answered is false when the message is another one.
+func LookAnswer(message string) (replicas *int32, answered bool) {
+	found := lookPattern.FindStringSubmatch(message)
+	if found == nil {
+		return nil, false
+	}
+	n, err := strconv.ParseInt(found[1], 10, 32)
+	if err != nil {
+		return nil, true
+	}
+	short := int32(n)
+	return &short, true
+}
 
 //go:embed snippets
 var snippets embed.FS
@@ -61,6 +92,13 @@ func (s *script) add(names ...string) {
 		}
 		s.text.Write(raw)
 	}
+}
+
+// replace puts values in the place of names.
+func (s *script) replace(names ...string) {
+	text := strings.NewReplacer(names...).Replace(s.text.String())
+	s.text.Reset()
+	s.text.WriteString(text)
 }
 
 // Generate writes the scripts of a kind. One that is not built in has none for health, which is CEL or kstatus, and none
@@ -172,13 +210,22 @@ func podTemplates(kind *interpreter.Kind, s *script) {
 }
 
 // retention: a BroadcastJob's controller labels its pod template (Karmada's own interpreter keeps the labels too, but
-// for v1alpha1 only). A Workflow could not be resumed with Karmada's own. For Job, Karmada's own does what is needed.
+// for v1alpha1 only). A Workflow could not be resumed with Karmada's own. For Job, Karmada's own does what is needed. Of all
+// kinds with replicas, it is where a look gets its answer (see LabelLook).
 func retention(kind *interpreter.Kind, s *script) {
 	switch kind.Definition.Kind {
 	case "BroadcastJob":
 		s.add("read", "retainlabels")
 	case "Workflow":
 		s.add("read", "retainworkflow")
+	default:
+		if kind.Replicas == "" || parallel(kind) {
+			return
+		}
+		s.add("read")
+		s.write("\nlocal replicasPath = %s\n", keys(kind.Replicas))
+		s.add("retainlook")
+		s.replace("@look@", LabelLook, "@answer@", lookAnswer, "@end@", lookEnd)
 	}
 }
 
@@ -192,9 +239,7 @@ func reflection(kind *interpreter.Kind, s *script) {
 		fields(kind, s, false)
 		s.add("put", "reflectmarks", "reflect")
 	}
-	text := strings.ReplaceAll(s.text.String(), "@revision@", v1alpha1.AnnotationRevision)
-	s.text.Reset()
-	s.text.WriteString(text)
+	s.replace("@revision@", v1alpha1.AnnotationRevision)
 }
 
 // extras writes the table of what rules read outside the fields of the status.

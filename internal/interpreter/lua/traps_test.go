@@ -201,6 +201,47 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// TestRetentionAnswersALook: and nothing else is retained, but for replicas that are asked for.
+func TestRetentionAnswersALook(t *testing.T) {
+	for _, kind := range kinds(t) {
+		if kind.Replicas != "spec.replicas" {
+			continue
+		}
+		p := pairOf(t, kind.GVK().GroupVersion().String(), kind.Definition.Kind)
+		if !strings.Contains(p.scripts.Retention, lua.LabelLook) {
+			continue // it has no replicas on Karmada
+		}
+		object := func(labels, spec string) *unstructured.Unstructured {
+			return parse(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"web","labels":%s},"spec":%s}`,
+				kind.GVK().GroupVersion(), kind.Definition.Kind, labels, spec))
+		}
+		look := fmt.Sprintf(`{%q:%q}`, lua.LabelLook, lua.LookOnly)
+		for spec, want := range map[string]string{`{"replicas":5}`: "5", `{"replicas":0}`: "0", `{}`: "?", `{"replicas":"x"}`: "?", `5`: "?"} {
+			_, err := p.vm.Retain(object(look, `{"replicas":2}`), object(`{}`, spec), p.scripts.Retention)
+			if err == nil {
+				t.Fatalf("%s: %s is not refused", kind.GVK(), spec)
+			}
+			got := "?"
+			n, answered := lua.LookAnswer(err.Error())
+			if n != nil {
+				got = fmt.Sprint(*n)
+			}
+			if !answered || got != want {
+				t.Errorf("%s: %s: %v", kind.GVK(), spec, err)
+			}
+		}
+		for labels, want := range map[string]int64{`{"app":"web"}`: 2, `{"resourcetemplate.karmada.io/retain-replicas":"true"}`: 5} {
+			got, err := p.vm.Retain(object(labels, `{"replicas":2,"template":{"spec":{"volumes":[{"emptyDir":{}}]}}}`), object(`{}`, `{"replicas":5}`), p.scripts.Retention)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := same(normal(object(labels, fmt.Sprintf(`{"replicas":%d,"template":{"spec":{"volumes":[{"emptyDir":{}}]}}}`, want)).Object), normal(got.Object)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // TestRequirements: what a pod asks for reaches Karmada's scheduler, but not of a workload of 0 replicas: with
 // requirements the scheduler would send that nowhere, and so delete it everywhere.
 func TestRequirements(t *testing.T) {
@@ -312,7 +353,7 @@ func TestSchema(t *testing.T) {
 				t.Errorf("%s: no %s in %v", kind, field, status)
 			}
 		}
-		for _, foreign := range []string{"generation", "resourceTemplateGeneration", lua.FieldRevision} {
+		for _, foreign := range []string{"generation", "resourceTemplateGeneration", lua.FieldRevision, lua.FieldUID} {
 			if status[foreign] != nil {
 				t.Errorf("%s: %s is not a field of the status", kind, foreign)
 			}
@@ -337,7 +378,7 @@ func TestDescribed(t *testing.T) {
 		t.Fatalf("%v, %+v", err, s)
 	}
 	vm := luavm.New(false, 1)
-	object := parse(t, `{"apiVersion":"example.io/v1","kind":"Widget","metadata":{"generation":4,
+	object := parse(t, `{"apiVersion":"example.io/v1","kind":"Widget","metadata":{"generation":4,"uid":"u1",
 		"annotations":{"fleetworkload.io/revision":"r1","resourcetemplate.karmada.io/generation":"3"}},
 		"spec":{"size":5},"data":{"mode":"on"},"status":{"list":[1,2],"phase":"Running"}}`)
 	raw, err := vm.ReflectStatus(object, s.StatusReflection)
@@ -349,7 +390,7 @@ func TestDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{"list": []any{1.0, 2.0}, "phase": "Running", "mode": "on", "generation": 4.0,
-		"resourceTemplateGeneration": 3.0, lua.FieldRevision: "r1"}
+		"resourceTemplateGeneration": 3.0, lua.FieldRevision: "r1", lua.FieldUID: "u1"}
 	if err := same(normal(want), normal(got)); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ function ReflectStatus(observedObj)
     metadata = {}
   end
   reflected.fleetworkloadRevision = annotation(metadata, "@revision@")
+  reflected.fleetworkloadUID = identity(metadata)
   if status == nil then
     status = {}
   elseif not object(status) then

@@ -13,3 +13,10 @@ local function templateGeneration(metadata)
   end
   return nil
 end
+
+local function identity(metadata)
+  if type(metadata.uid) == "string" then
+    return metadata.uid
+  end
+  return nil
+end

@@ -27,6 +27,7 @@ function ReflectStatus(observedObj)
     reflected[field.name] = extra(observedObj, field)
   end
   reflected.fleetworkloadRevision = annotation(metadata, "@revision@")
+  reflected.fleetworkloadUID = identity(metadata)
   reflected.generation = metadata.generation
   reflected.resourceTemplateGeneration = templateGeneration(metadata)
   return reflected

@@ -1,4 +1,108 @@
 ---------- retention ----------
+local function malformed()
+  error("malformed", 0)
+end
+
+-- An empty table may be an empty list or an empty object: Lua cannot tell.
+local function object(v)
+  return type(v) == "table" and v[1] == nil
+end
+
+local function list(v)
+  return type(v) == "table" and (v[1] ~= nil or next(v) == nil)
+end
+
+local function whole(v, least, most)
+  if type(v) ~= "number" or v ~= math.floor(v) or v < least or v > most then
+    malformed()
+  end
+  return v + 0
+end
+
+-- A number from 2^53 on is too large: Lua would take it for its neighbour.
+local function convert(v, want)
+  if v == nil then
+    return nil
+  elseif want == "int" then
+    return whole(v, 0, 2147483647)
+  elseif want == "long" then
+    return whole(v, 0, 9007199254740991)
+  elseif want == "partition" and type(v) ~= "string" then
+    return whole(v, -2147483647, 2147483647)
+  elseif want == "object" then
+    if not object(v) then
+      malformed()
+    end
+    return next(v) ~= nil or nil
+  elseif want == "bool" then
+    if type(v) ~= "boolean" then
+      malformed()
+    end
+  elseif type(v) ~= "string" or (want == "partition" and v == "") then
+    malformed()
+  end
+  return v
+end
+
+-- A step of a path is a key, or the type of a list's element.
+local function lookup(at, path)
+  for _, step in ipairs(path) do
+    if at == nil then
+      return nil
+    elseif type(step) == "table" then
+      if not list(at) then
+        malformed()
+      end
+      local found = nil
+      for _, element in ipairs(at) do
+        if not object(element) then
+          malformed()
+        end
+        if found == nil and element.type == step.type then
+          found = element
+        end
+      end
+      at = found
+    else
+      if not object(at) then
+        malformed()
+      end
+      at = at[step]
+    end
+  end
+  return at
+end
+
+local replicasPath = {"spec", "replicas"}
+
+-- A manifest that only looks is never written: how many replicas the member object is to run is told as the reason. What
+-- Karmada's own interpreter keeps of a Deployment is kept of all kinds: replicas that an HPA on the member decides.
+function Retain(desiredObj, observedObj)
+  local metadata = desiredObj.metadata
+  local labels = object(metadata) and metadata.labels
+  if not object(labels) then
+    return desiredObj
+  end
+  local ok, n = pcall(lookup, observedObj, replicasPath)
+  if not ok or type(n) ~= "number" then
+    n = nil
+  end
+  if labels["fleetworkload.io/look"] ~= nil then
+    error(string.format("fleetworkload look: the member object has %s replicas", n == nil and "?" or string.format("%d", n)), 0)
+  end
+  if labels["resourcetemplate.karmada.io/retain-replicas"] ~= "true" or n == nil then
+    return desiredObj
+  end
+  local at = desiredObj
+  for i = 1, #replicasPath - 1 do
+    if not object(at[replicasPath[i]]) then
+      return desiredObj
+    end
+    at = at[replicasPath[i]]
+  end
+  at[replicasPath[#replicasPath]] = n
+  return desiredObj
+end
 
 ---------- replicaResource ----------
 local function malformed()
@@ -434,6 +538,13 @@ local function templateGeneration(metadata)
   return nil
 end
 
+local function identity(metadata)
+  if type(metadata.uid) == "string" then
+    return metadata.uid
+  end
+  return nil
+end
+
 -- What stands for a value of the wrong type, under the flat name of its field. It must not vanish on the way, because
 -- absence means something else.
 local wrong = {int = false, long = false, string = false, bool = "malformed"}
@@ -449,6 +560,7 @@ function ReflectStatus(observedObj)
     metadata = {}
   end
   reflected.fleetworkloadRevision = annotation(metadata, "fleetworkload.io/revision")
+  reflected.fleetworkloadUID = identity(metadata)
   if status == nil then
     status = {}
   elseif not object(status) then

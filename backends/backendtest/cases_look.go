@@ -1,0 +1,93 @@
+package backendtest
+
+import (
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+func lookCases() []Case {
+	return []Case{
+		{
+			Name:  "Look: what runs is told, and nothing is written, created or removed",
+			Rules: []string{"R4", "R15"},
+			Needs: backends.FeatureOwnership,
+			kinds: bothKinds,
+			run: func(s *session) {
+				p := s.newPlan("web", s.cluster(0), s.cluster(1), s.cluster(2)).divided(4, 1, 1)
+				p.conflict = v1alpha1.ConflictPolicyAdopt
+				was := s.foreignMember(s.cluster(0), p)
+				look := p.owned(backends.OwnershipLook)
+				observed := s.converge(look)
+				s.sees(observed, s.cluster(0), &backends.Sight{Answered: true, Exists: true, Replicas: pointer(int32(1))})
+				s.sees(observed, s.cluster(1), &backends.Sight{Answered: true})
+				s.noWrites("passes with a look", func() { s.keepPassing(look) })
+				s.converge(look.on(s.cluster(0), s.cluster(2)))
+				s.converge(look.on(s.cluster(1)).leaving(s.cluster(0)))
+				s.quiet(func() {
+					s.stillForeign(p, was)
+					if s.member(s.cluster(1), p) != nil {
+						s.t.Fatal("a look created the workload")
+					}
+				})
+				s.remove(look, v1alpha1.DeletionPolicyDelete)
+				s.nothingLeft(p)
+				s.stillForeign(p, was)
+			},
+		},
+		{
+			Name:  "Look: what was looked at is taken over in one step, with the numbers that are wanted then",
+			Rules: []string{"R4", "R8", "R15"},
+			Needs: backends.FeatureOwnership,
+			kinds: bothKinds,
+			run: func(s *session) {
+				p := s.newPlan("web", s.cluster(0), s.cluster(1), s.cluster(2)).divided(5, 1, 2)
+				p.conflict = v1alpha1.ConflictPolicyAdopt
+				s.runningMember(s.cluster(0), p)
+				s.foreignMember(s.cluster(1), p)
+				same, other := s.record(s.cluster(0), p), s.record(s.cluster(1), p)
+				s.converge(p.divided(8, 8, 8).owned(backends.OwnershipLook))
+				same.wantVersions(1)
+				s.converge(p)
+				same.wantSpecs(1)
+				other.wantSpecs(2)
+				s.remove(p, v1alpha1.DeletionPolicyDelete)
+				s.gone(p)
+			},
+		},
+		{
+			Name:  "R15: cut off after any write of a look, a new process ends in the same state",
+			Rules: []string{"R3", "R15"},
+			Needs: backends.FeatureOwnership,
+			run: func(s *session) {
+				adopting := func(p plan) plan { p.conflict = v1alpha1.ConflictPolicyAdopt; return p }
+				s.cutOffAfterEach(scene{
+					prepare: func(s *session, p plan) {
+						for _, cluster := range p.clusters() {
+							s.runningMember(cluster, p)
+						}
+					},
+					act: func(s *session, p plan) { s.passUntilCut(adopting(p).owned(backends.OwnershipLook)) },
+					finish: func(s *session, p plan) {
+						s.converge(adopting(p).owned(backends.OwnershipLook))
+						s.converge(adopting(p))
+					},
+					check: func(r *recorder) { r.wantSpecs(1) },
+				})
+			},
+		},
+	}
+}
+
+// sees compares what a look has brought.
+func (s *session) sees(observed backends.Observation, cluster string, want *backends.Sight) {
+	s.t.Helper()
+	c, _ := report(observed, cluster)
+	if c.Yielded {
+		s.t.Errorf("%s: a look must not be Yielded", cluster)
+	}
+	if diff := cmp.Diff(want, c.Sight); diff != "" {
+		s.t.Errorf("%s: the look has brought another thing (-want +got):\n%s", cluster, diff)
+	}
+}

@@ -1,0 +1,312 @@
+package karmada
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
+)
+
+// A shadow (R14) is a cluster to which dispatching is suspended, as with a hold, and whose Work preserves the member
+// object. An annotation of the policy says which they are, since holds are suspended too and Delete is given no targets.
+//
+// That does for as long as it is one, and not for its end. Karmada writes what a Work holds to the member once more when
+// a Work that preserves goes away (cleanupPolicyClaimMetadata in pkg/controllers/execution), suspended or not; and without
+// preserving it deletes what has its label, which may be there from an earlier time. So before a shadow's Work goes, it is
+// spared: an override makes its manifest one of a kind that there is not. Karmada can then find no member object, to
+// write or to delete, and fails until we take its finalizer away. The finalizer alone would not do: Karmada puts it back
+// whenever it renders.
+const (
+	// annotationShadows lists, on the policy, the clusters that are shadows.
+	annotationShadows = "fleetworkload.io/shadows"
+	// sparedVersion is the apiVersion of manifests that Karmada must not carry out. Nobody serves it.
+	sparedVersion = "spared.fleetworkload.io/v1"
+	versionPath   = "/apiVersion"
+)
+
+// setShadows records on a policy which clusters are shadows.
+func setShadows(policy *unstructured.Unstructured, clusters []string) {
+	setClusters(policy, annotationShadows, clusters)
+}
+
+// shadowsOf reads what setShadows has written.
+func shadowsOf(policy *unstructured.Unstructured) []string {
+	return clustersIn(policy, annotationShadows)
+}
+
+func setClusters(policy *unstructured.Unstructured, annotation string, clusters []string) {
+	annotations := policy.GetAnnotations()
+	delete(annotations, annotation)
+	if len(clusters) > 0 {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[annotation] = strings.Join(clusters, ",")
+	}
+	policy.SetAnnotations(annotations)
+}
+
+func clustersIn(policy *unstructured.Unstructured, annotation string) []string {
+	if policy == nil || policy.GetAnnotations()[annotation] == "" {
+		return nil
+	}
+	return strings.Split(policy.GetAnnotations()[annotation], ",")
+}
+
+// markAs takes over which clusters are shadows, and looked at.
+func markAs(policy, other *unstructured.Unstructured) {
+	setShadows(policy, shadowsOf(other))
+	setLooks(policy, looksOf(other))
+}
+
+// shadows are the clusters that are shadows, or looked at, sorted: nothing of ours runs there that may be removed. When
+// somebody has deleted the policy, every Work that is suspended and preserves is taken for one.
+func (l world) shadows() []string {
+	if l.policy != nil {
+		all := slices.Concat(shadowsOf(l.policy), looksOf(l.policy))
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	var clusters []string
+	for _, w := range l.works {
+		if w.suspended() && w.preserved() || w.spared() || isLook(w.manifest()) {
+			clusters = append(clusters, w.cluster)
+		}
+	}
+	return slices.Compact(clusters)
+}
+
+// spared tells whether the Work's manifest is one that Karmada cannot carry out.
+func (w work) spared() bool {
+	manifest := w.manifest()
+	return manifest != nil && manifest.GetAPIVersion() == sparedVersion
+}
+
+// yields tells whether Karmada has confirmed, of this Work, that it neither writes the member object nor would remove it.
+func (w work) yields() bool {
+	return w.suspended() && w.preserved() && !w.terminating() &&
+		meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkDispatching)
+}
+
+// yields tells whether Karmada has confirmed it all the way down to the Work.
+func (r reader) yields(w work) bool {
+	b := r.live.binding
+	if b == nil || b.Spec.Suspension == nil || b.Spec.PreserveResourcesOnDeletion == nil || !slices.Contains(r.shadows, w.cluster) {
+		return false
+	}
+	return suspendsOn(r.suspension, w.cluster) && suspendsOn(b.Spec.Suspension.Suspension, w.cluster) &&
+		*b.Spec.PreserveResourcesOnDeletion && w.yields()
+}
+
+// resolutionRules are for clusters on which the conflict resolution is another than the policy's: a manifest's own
+// annotation counts (mergeConflictResolution in pkg/controllers/binding). So the others' manifests stay as they are when
+// one cluster adopts, and a shadow is never one to overwrite what it finds.
+func resolutionRules(desired backends.Desired) []any {
+	clusters := map[string][]string{}
+	for _, t := range desired.Targets {
+		if resolution := resolutionOf(desired, t); resolution != "" {
+			clusters[resolution] = append(clusters[resolution], t.Cluster)
+		}
+	}
+	var rules []any
+	for _, resolution := range []string{abort, overwrite} {
+		if len(clusters[resolution]) == 0 {
+			continue
+		}
+		rules = append(rules, rule(clusters[resolution], resolve(resolution)))
+	}
+	return rules
+}
+
+// resolve is the operation by which a manifest gets a conflict resolution of its own.
+func resolve(resolution string) jsondiff.Op {
+	return jsondiff.Op{
+		Op: jsondiff.OpAdd, Value: resolution,
+		Path: jsondiff.Pointer("metadata", "annotations", workv1alpha2.ResourceConflictResolutionAnnotation),
+	}
+}
+
+// resolutionOf is the conflict resolution of one cluster; empty when it is the policy's.
+func resolutionOf(desired backends.Desired, t backends.Target) string {
+	adopts := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt
+	switch {
+	case t.Ownership == backends.OwnershipLook:
+		return abort
+	case t.Ownership == lookClosely:
+		return overwrite
+	case t.Ownership == backends.OwnershipAdopt && !adopts:
+		return overwrite
+	case t.Ownership == backends.OwnershipShadow && adopts:
+		return abort
+	default:
+		return ""
+	}
+}
+
+// sparing returns what is rendered with the clusters spared.
+func (r *rendered) sparing(key backends.Key, clusters []string) *rendered {
+	if len(clusters) == 0 {
+		return r
+	}
+	out := *r
+	out.policy = restated(r.policy, key)
+	setShadows(out.policy, slices.Sorted(slices.Values(slices.Concat(r.shadows, clusters))))
+	out.override, out.needsOverride = withSpared(r.override, key, clusters), true
+	return &out
+}
+
+// restated returns the policy's spec as an object to apply.
+func restated(policy *unstructured.Unstructured, key backends.Key) *unstructured.Unstructured {
+	out := newObject(policy.GroupVersionKind(), policy.GetNamespace(), policy.GetName(), key)
+	out.Object["spec"] = policy.DeepCopy().Object["spec"]
+	markAs(out, policy)
+	return out
+}
+
+// withSpared returns the override policy with those clusters spared, and no others.
+func withSpared(override *unstructured.Unstructured, key backends.Key, clusters []string) *unstructured.Unstructured {
+	return withRule(override, key, clusters, jsondiff.Op{Op: jsondiff.OpReplace, Path: versionPath, Value: sparedVersion})
+}
+
+// withRule returns the override policy with that operation, as the last, for those clusters and no others.
+func withRule(override *unstructured.Unstructured, key backends.Key, clusters []string, op jsondiff.Op) *unstructured.Unstructured {
+	out := restated(override, key)
+	rules, _, _ := unstructured.NestedSlice(out.Object, "spec", "overrideRules")
+	rules = slices.DeleteFunc(rules, func(r any) bool { return carriesOut(r, op) })
+	out.Object["spec"].(map[string]any)["overrideRules"] = append(rules, rule(clusters, op))
+	return out
+}
+
+// carriesOut tells whether an override rule has the operation.
+func carriesOut(r any, op jsondiff.Op) bool {
+	rule, _ := r.(map[string]any)
+	operations, _, _ := unstructured.NestedSlice(rule, "overriders", "plaintext")
+	return slices.ContainsFunc(operations, func(each any) bool {
+		o, _ := each.(map[string]any)
+		return o["path"] == op.Path && o["value"] == op.Value
+	})
+}
+
+// spare is the next step of sparing clusters. It waits for their Works, which Karmada renders anew; other clusters'
+// manifests stay as they are. It is not needed where Karmada has nothing to render from: then there will be no Work.
+func spare(q backends.Query, live world, clusters []string) (step decision, needed bool) {
+	if len(clusters) == 0 || live.template == nil || live.binding == nil || live.binding.DeletionTimestamp != nil {
+		return decision{}, false
+	}
+	var open []string
+	for _, w := range live.works {
+		if slices.Contains(clusters, w.cluster) && !w.terminating() && !w.spared() {
+			open = append(open, w.cluster)
+		}
+	}
+	if len(open) == 0 {
+		return decision{}, false
+	}
+	step.waiting = "Karmada to let go of " + list(open)
+	if want := withSpared(overrideOf(q, live), q.Key, clusters); !ssa.UpToDate(live.override, want) {
+		step.writes = []write{{object: want}}
+	}
+	return step, true
+}
+
+// overrideOf is the override policy that is there, or else one without rules.
+func overrideOf(q backends.Query, live world) *unstructured.Unstructured {
+	if live.override != nil {
+		return live.override
+	}
+	override := newObject(scopeOf(q.Workload).override, q.Workload.Namespace, policyName(q), q.Key)
+	override.Object["spec"] = map[string]any{"resourceSelectors": resourceSelectors(q.Workload)}
+	return override
+}
+
+// staying returns desired with the clusters that must stay for now, held, and their names. Preserving is one field of the
+// policy for all clusters: one that is owned and left while another is a shadow would be released and not deleted.
+func staying(desired backends.Desired, live world) (backends.Desired, []string) {
+	shadow := func(t backends.Target) bool { return t.Ownership == backends.OwnershipShadow }
+	if !slices.ContainsFunc(desired.Targets, shadow) {
+		return desired, nil
+	}
+	listed := map[string]bool{}
+	for _, t := range desired.Targets {
+		listed[t.Cluster] = true
+	}
+	var stay []string
+	targets := slices.Clone(desired.Targets)
+	shadows := live.shadows()
+	for _, cluster := range live.clusters() {
+		if listed[cluster] || slices.Contains(shadows, cluster) || live.binding != nil && neededElsewhere(live.binding, cluster) {
+			continue
+		}
+		stay = append(stay, cluster)
+		targets = append(targets, stayingTarget(desired, live, cluster))
+	}
+	slices.SortFunc(targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
+	desired.Targets = targets
+	return desired, stay
+}
+
+// stayingTarget has the replicas that the cluster has. What else it has does not matter: nothing of it is dispatched.
+func stayingTarget(desired backends.Desired, live world, cluster string) backends.Target {
+	t := backends.Target{Cluster: cluster, Manifest: desired.Template, Hold: true}
+	path := desired.Workload.ReplicasPath
+	if len(path) == 0 || desired.Targets[0].Replicas == nil {
+		return t
+	}
+	var replicas int32
+	if live.binding != nil {
+		replicas = scheduled(live.binding)[cluster]
+	}
+	if w, found := live.work(cluster); found {
+		if n := replicasOf(w.manifest(), path); n != nil {
+			replicas = *n
+		}
+	}
+	t.Replicas, t.Manifest = &replicas, desired.Template.DeepCopy()
+	// The template has this field, since it is rendered.
+	_ = unstructured.SetNestedField(t.Manifest.Object, int64(replicas), path...)
+	return t
+}
+
+// clusters are those that the workload is, or is about to be, on, sorted.
+func (l world) clusters() []string {
+	var all []string
+	for _, w := range l.works {
+		if !w.terminating() {
+			all = append(all, w.cluster)
+		}
+	}
+	if l.binding != nil {
+		for _, c := range l.binding.Spec.Clusters {
+			all = append(all, c.Name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// runsAsHeld tells whether the member runs what the Work holds, by its report: then Karmada changes no more than its marks
+// when it releases the member object. Replicas are no part of the revision.
+func (w work) runsAsHeld(q backends.Query) bool {
+	manifest, status, applied := w.manifest(), statusOf(w), w.applied()
+	if manifest == nil || w.spared() || status == nil || applied == nil || applied.Status != metav1.ConditionTrue {
+		return false
+	}
+	if revision := manifest.GetAnnotations()[v1alpha1.AnnotationRevision]; revision == "" || !reflects(status, revision) {
+		return false
+	}
+	if replicas := replicasOf(manifest, q.Workload.ReplicasPath); replicas != nil {
+		n, _ := status["replicas"].(int64) // left out when it is zero
+		return n == int64(*replicas)
+	}
+	return true
+}

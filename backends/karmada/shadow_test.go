@@ -1,0 +1,236 @@
+package karmada
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+)
+
+// shadow makes the one cluster of a converged world a shadow, all the way down.
+func shadow(l *world) {
+	yes := true
+	suspension := policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m1"}}}
+	l.policy = withSuspension(l.policy, suspension)
+	l.policy.Object["spec"].(map[string]any)["preserveResourcesOnDeletion"] = true
+	setShadows(l.policy, []string{"m1"})
+	l.binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: suspension}
+	l.binding.Spec.PreserveResourcesOnDeletion = &yes
+	l.works[0].Spec.SuspendDispatching, l.works[0].Spec.PreserveResourcesOnDeletion = &yes, &yes
+	l.works[0].Status.Conditions[0].Status = metav1.ConditionFalse
+}
+
+// ran is a shadow that runs what its Work holds.
+func ran(l *world) {
+	shadow(l)
+	l.works[0].Status.ManifestStatuses[0].Status.Raw = []byte(`{"replicas":2,"fleetworkloadRevision":"r1"}`)
+}
+
+// poisoned is the Work once it is spared.
+func poisoned(w work) work {
+	manifest := w.manifest()
+	manifest.SetAPIVersion(sparedVersion)
+	raw, err := manifest.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	obj := w.DeepCopy()
+	obj.Spec.Workload.Manifests[0].Raw = raw
+	return newWork(obj)
+}
+
+// resolved is the Work with a conflict resolution of its own.
+func resolved(w work, resolution string) work {
+	manifest := w.manifest()
+	setMarks(manifest, nil, map[string]string{workv1alpha2.ResourceConflictResolutionAnnotation: resolution})
+	raw, err := manifest.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	obj := w.DeepCopy()
+	obj.Spec.Workload.Manifests[0].Raw = raw
+	return newWork(obj)
+}
+
+// insisting is a world in which Karmada can release the one cluster twice.
+func insisting(l *world) { l.works[0] = resolved(l.works[0], overwrite) }
+
+// ownedWork is another cluster's Work, which is no shadow.
+func ownedWork(w work, cluster string) work {
+	no := false
+	obj := w.DeepCopy()
+	obj.Namespace = executionPrefix + cluster
+	obj.Spec.SuspendDispatching = &no
+	return newWork(obj)
+}
+
+func TestRunsAsHeld(t *testing.T) {
+	for status, want := range map[string]bool{
+		`{"replicas":2,"fleetworkloadRevision":"r1"}`: true,
+		`{"replicas":2,"fleetworkloadRevision":"r0"}`: false, // a change that was held back
+		`{"replicas":3,"fleetworkloadRevision":"r1"}`: false, // scaled by another owner, or on its way
+		`{"replicas":2}`:                 false, // without our interpreters nothing is known
+		`{"fleetworkloadRevision":"r1"}`: false,
+	} {
+		d, live := converged(t)
+		ran(&live)
+		live.works[0].Status.ManifestStatuses[0].Status.Raw = []byte(status)
+		if got := live.works[0].runsAsHeld(d.Query); got != want {
+			t.Errorf("%s: %t", status, got)
+		}
+	}
+	d, live := converged(t)
+	ran(&live)
+	if poisoned(live.works[0]).runsAsHeld(d.Query) {
+		t.Error("what is spared is not to be written")
+	}
+}
+
+// TestStaying: an owned cluster is not left while another one is a shadow.
+func TestStaying(t *testing.T) {
+	_, live := converged(t)
+	desired := func(owner backends.Ownership, clusters ...string) backends.Desired {
+		var shares []share
+		for _, cluster := range clusters {
+			shares = append(shares, share{cluster: cluster, replicas: 3, owner: owner})
+		}
+		return desiredFor("r2", "pause:2", v1alpha1.DivisionTypeDuplicated, shares...)
+	}
+	d := desired(backends.OwnershipShadow, "m0", "m2")
+	with, stay := staying(d, live)
+	if !slices.Equal(stay, []string{"m1"}) || len(with.Targets) != 3 || len(d.Targets) != 2 {
+		t.Fatalf("%v, %+v", stay, with.Targets)
+	}
+	if m1 := with.Targets[1]; m1.Cluster != "m1" || !m1.Hold || *m1.Replicas != 2 || *replicasOf(m1.Manifest, d.Workload.ReplicasPath) != 2 {
+		t.Errorf("%+v", m1)
+	}
+	if _, stay = staying(desired(backends.OwnershipAdopt, "m0", "m2"), live); len(stay) > 0 {
+		t.Errorf("%v", stay)
+	}
+	shadow(&live)
+	if _, stay = staying(d, live); len(stay) > 0 {
+		t.Errorf("a shadow stays: %v", stay)
+	}
+}
+
+// TestAShadowIsSparedBeforeItsClusterIsLeft: what is written first, and when the placement may follow.
+func TestAShadowIsSparedBeforeItsClusterIsLeft(t *testing.T) {
+	_, live := converged(t)
+	shadow(&live)
+	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m2", replicas: 2})
+	step := decide(d, mustRender(t, d), live)
+	if len(step.writes) != 1 || step.writes[0].object.GetKind() != "OverridePolicy" || step.waiting != "Karmada to let go of m1" {
+		t.Fatalf("%+v", step)
+	}
+	live.works[0] = poisoned(live.works[0])
+	step = decide(d, mustRender(t, d), live)
+	if len(step.writes) != 1 || step.writes[0].object.GetKind() != "PropagationPolicy" || step.waiting != "Karmada to suspend dispatching" {
+		t.Fatalf("%+v", step)
+	}
+	if got := shadowsOf(step.writes[0].object); !slices.Equal(got, []string{"m1"}) {
+		t.Errorf("forgotten while it is there: %v", got)
+	}
+	now := metav1.Now()
+	live.works[0].DeletionTimestamp = &now
+	if step = decide(d, mustRender(t, d), live); len(step.release) != 1 {
+		t.Errorf("%+v", step)
+	}
+}
+
+func TestSparedRulesAreReplaced(t *testing.T) {
+	key := testQuery().Key
+	override := mustRender(t, desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2})).override
+	once := withSpared(override, key, []string{"m2"})
+	twice := withSpared(withSpared(override, key, []string{"m3"}), key, []string{"m2"})
+	if diff := cmp.Diff(once.Object, twice.Object); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// carrierOf is a companion's Work that was delivered for its users.
+func carrierOf(t *testing.T, users ...backends.Key) (*workv1alpha1.Work, carrier) {
+	t.Helper()
+	c := backends.Companion{Object: reference("v1", "ConfigMap", testNamespace, "settings"), Shared: true}
+	want, err := renderCarrier(testQuery().Key, "m1", c, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := want.work.DeepCopy()
+	all := companions.Users{}
+	for _, key := range users {
+		all = all.With(key)
+	}
+	w.Annotations[companions.AnnotationUsers] = all.String()
+	w.Status.Conditions = []metav1.Condition{
+		{Type: workv1alpha1.WorkDispatching, Status: metav1.ConditionTrue}, {Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue},
+	}
+	return w, want
+}
+
+func TestCompanionOfAShadow(t *testing.T) {
+	key := testQuery().Key
+	other := backends.Key{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: "other"}, UID: "o"}
+	live, want := carrierOf(t, key)
+
+	step := nextShadow(live, &want, key)
+	if !newWork(step.patch).suspended() || !newWork(step.patch).preserved() || step.blocked == "" || yieldedFor(step.patch, key) {
+		t.Fatalf("%+v", step)
+	}
+	given := step.patch
+	given.Status.Conditions[0].Status = metav1.ConditionFalse
+	if step = nextShadow(given, &want, key); step.blocked != "" || !yieldedFor(given, key) {
+		t.Fatalf("%+v", step)
+	}
+
+	// New content is held back: it is what Karmada writes when it releases the object.
+	changed := backends.Companion{Object: want.companion.Object.DeepCopy(), Shared: true}
+	changed.Object.Object["data"] = map[string]any{"value": "two"}
+	anew, err := renderCarrier(key, "m1", changed, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if step = nextShadow(given, &anew, key); !newWork(step.patch).suspended() || !bytes.Contains(step.patch.Spec.Workload.Manifests[0].Raw, []byte(`"two"`)) {
+		t.Errorf("the content of a shadow's companion is behind: %+v", step)
+	}
+	if step = nextShadow(given, nil, key); !equality.Semantic.DeepEqual(step.patch.Spec, given.Spec) {
+		t.Errorf("what is not listed was changed: %+v", step)
+	}
+	leave := nextLeaving(given, key, v1alpha1.DeletionPolicyOrphan, true)
+	if leave.patch == nil || !adopts(leave.patch) {
+		t.Errorf("Karmada could not release it twice: %+v", leave)
+	}
+	if leave = nextLeaving(leave.patch, key, v1alpha1.DeletionPolicyOrphan, true); leave.release || !leave.remove {
+		t.Errorf("Karmada's marks would stay: %+v", leave)
+	}
+	if leave := nextLeaving(given, key, v1alpha1.DeletionPolicyDelete, true); !leave.release || leave.remove {
+		t.Errorf("a shadow's companion would be deleted: %+v", leave)
+	}
+
+	owned, err := nextCarrier(given, want, key, true)
+	if err != nil || newWork(owned.patch).suspended() || newWork(owned.patch).preserved() || yieldedFor(owned.patch, key) {
+		t.Errorf("%+v, %v", owned, err)
+	}
+
+	// Another FleetWorkload owns it there.
+	live, _ = carrierOf(t, key, other)
+	step = nextShadow(live, &want, key)
+	if newWork(step.patch).suspended() || step.blocked != "" || !yieldedFor(step.patch, key) {
+		t.Errorf("%+v", step)
+	}
+	leave = nextLeaving(step.patch, other, v1alpha1.DeletionPolicyDelete, true)
+	if leave.patch == nil || !newWork(leave.patch).suspended() || !newWork(leave.patch).preserved() {
+		t.Errorf("left to a shadow and still owned: %+v", leave)
+	}
+}

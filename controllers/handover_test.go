@@ -1,0 +1,219 @@
+package controllers
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+)
+
+// newPair is a world in which the same clusters are members of two backends, "one" and "two".
+func newPair(t *testing.T) (w *world, two *backendtest.MemoryBackend) {
+	t.Helper()
+	w = newWorld(t)
+	if err := appsv1.AddToScheme(w.client.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	two = backendtest.NewMemory(backendtest.MemoryOptions{
+		Clusters: []backends.Cluster{cluster("m1", "a"), cluster("m2", "b"), cluster("m3", "b")}, Members: w.backend,
+	})
+	w.backends["two"] = two
+	return w, two
+}
+
+// both lets operator and both backends work until nobody has anything left to do.
+func (w *world) both(two *backendtest.MemoryBackend) {
+	w.t.Helper()
+	for range 200 {
+		before, sent := w.writes, w.backend.Writes()+two.Writes()
+		if _, err := w.reconcile(); err != nil {
+			w.t.Fatal(err)
+		}
+		moved := w.backend.Step()
+		moved = two.Step() || moved
+		if !moved && w.writes == before && w.backend.Writes()+two.Writes() == sent {
+			return
+		}
+	}
+	w.t.Fatalf("it does not settle: %+v", w.get().Status)
+}
+
+func (w *world) uids() map[string]types.UID {
+	w.t.Helper()
+	all := map[string]types.UID{}
+	for _, name := range []string{"m1", "m2", "m3"} {
+		obj, err := w.backend.Member(name).Get(context.Background(), backendtest.Ref{
+			GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, NamespacedName: key,
+		})
+		if err == nil {
+			all[name] = obj.GetUID()
+		}
+	}
+	return all
+}
+
+func (w *world) sameObjects(was map[string]types.UID) {
+	w.t.Helper()
+	is := w.uids()
+	if len(is) != len(was) {
+		w.t.Fatalf("%v became %v", was, is)
+	}
+	for name, uid := range was {
+		if is[name] != uid {
+			w.t.Errorf("%s: %s became %s", name, uid, is[name])
+		}
+	}
+}
+
+func to(backend string) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = backend }
+}
+
+func TestAWorkloadChangesBackends(t *testing.T) {
+	w, two := newPair(t)
+	w.create(divide(8))
+	w.both(two)
+	was := w.uids()
+	for _, backend := range []string{"two", "one"} {
+		w.edit(to(backend))
+		w.both(two)
+		w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		fw := w.get()
+		if fw.Status.Backend != backend || fw.Status.Migration.Phase != "" {
+			t.Fatalf("it is on %s, with %+v", fw.Status.Backend, fw.Status.Migration)
+		}
+		if h := fw.Status.Migration.History; len(h) == 0 || h[0].To != backend || h[0].Phase != v1alpha1.MigrationPhaseCompleted {
+			t.Errorf("the history is %+v", h)
+		}
+		w.sameObjects(was)
+		if kept := (&appsv1.ControllerRevisionList{}); w.client.List(t.Context(), kept) != nil || len(kept.Items) != 0 {
+			t.Errorf("a spec was left behind: %v", kept.Items)
+		}
+	}
+}
+
+func TestWavesWaitForApproval(t *testing.T) {
+	w, two := newPair(t)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
+		divide(8)(s)
+		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{
+			{Size: "1", Approval: v1alpha1.ApprovalPolicyManual}, {Size: "50%"},
+		}}
+	})
+	w.both(two)
+	was := w.uids()
+	w.edit(to("two"))
+	w.both(two)
+	fw := w.get()
+	token := fw.Status.Migration.Approval
+	if token == "" || fw.Status.Migration.Clusters[0].Phase != v1alpha1.MigrationPhaseVerifying ||
+		fw.Status.Migration.Clusters[1].Phase != v1alpha1.MigrationPhaseShadowing {
+		t.Fatalf("it does not wait for approval: %+v", fw.Status.Migration)
+	}
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMigrationNeedsApproval, "wave 0 has passed", token)
+	w.expect(v1alpha1.ConditionMigrating, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "Verifying, 1 of 3 clusters handed over")
+	// What is edited meanwhile waits, what is scaled does not.
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Replicas = ptr(int32(12))
+		fw.Spec.Template.Raw = []byte(strings.ReplaceAll(template, "nginx:1", "nginx:2"))
+	})
+	w.both(two)
+	if got := w.members(); got != "6 3 3" {
+		t.Errorf("members run %s", got)
+	}
+	if w.get().Status.Revision != fw.Status.Revision {
+		t.Error("the edit did not wait")
+	}
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Annotations = map[string]string{v1alpha1.AnnotationApproveMigration: token}
+	})
+	w.both(two)
+	if fw := w.get(); fw.Status.Backend != "two" || fw.Status.Migration.Phase != "" {
+		t.Fatalf("it is on %s, with %+v", fw.Status.Backend, fw.Status.Migration)
+	}
+	w.sameObjects(was)
+	if w.get().Status.Revision == fw.Status.Revision {
+		t.Error("the edit was lost")
+	}
+}
+
+func TestAMigrationIsTurnedBack(t *testing.T) {
+	for passes := range 30 {
+		w, two := newPair(t)
+		w.create(divide(8))
+		w.both(two)
+		was := w.uids()
+		w.edit(to("two"))
+		for range passes {
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			w.backend.Step()
+			two.Step()
+		}
+		w.edit(to("one"))
+		w.both(two)
+		if fw := w.get(); fw.Status.Backend != "one" || fw.Status.Migration != nil && fw.Status.Migration.Phase != "" {
+			t.Fatalf("after %d passes: it is on %s, with %+v", passes, fw.Status.Backend, fw.Status.Migration)
+		}
+		w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		w.sameObjects(was)
+	}
+}
+
+func TestALostBackendFreezesTheMigration(t *testing.T) {
+	w, two := newPair(t)
+	w.create(divide(8))
+	w.both(two)
+	w.edit(to("two"))
+	for range 4 {
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		w.backend.Step()
+		two.Step()
+	}
+	w.backends["two"] = nil
+	for range 5 {
+		_, _ = w.reconcile()
+	}
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonBackendUnavailable, `backend "two"`)
+	if m := w.get().Status.Migration; m.FrozenSince == nil {
+		t.Errorf("it is not frozen: %+v", m)
+	}
+	w.backends["two"] = two
+	w.both(two)
+	if fw := w.get(); fw.Status.Backend != "two" {
+		t.Errorf("it is on %s", fw.Status.Backend)
+	}
+}
+
+func TestAMigrationThatCannotBeginSaysWhy(t *testing.T) {
+	w, _ := newPair(t)
+	w.backends["two"] = backendtest.NewMemory(backendtest.MemoryOptions{Clusters: []backends.Cluster{cluster("m1", "a")}})
+	w.create(divide(8))
+	w.settle()
+	w.edit(to("two"))
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMigrationNotPossible,
+		"cluster m2 is not known to backend two", "cluster m3 is not known to backend two", `set spec.backend back to "one"`)
+	if got := w.members(); got != "4 2 2" {
+		t.Errorf("members run %s", got)
+	}
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(12)) })
+	w.settle()
+	if got := w.members(); got != "6 3 3" {
+		t.Errorf("members run %s", got)
+	}
+	w.edit(to("one"))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}

@@ -1,0 +1,180 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
+)
+
+// divide gives each chosen cluster its share. With conflictPolicy Adopt a cluster is asked what it runs before anything is
+// written there: what runs already counts as what the cluster was asked to run before.
+//
+// Until the first cluster is owned, all chosen ones have to answer, since the shares of all hang on the answers. Later on
+// those that are added are asked, and the others go on meanwhile.
+func (s *scope) divide(chosen []string) ([]backends.Target, error) {
+	adopts := s.plan.Adopts() && s.driver.Features()[backends.FeatureOwnership]
+	if adopts && !s.owns() {
+		s.looking = slices.DeleteFunc(slices.Concat(chosen, s.leftOut(chosen)), func(c string) bool { return !s.mustLook(c) })
+		if len(s.looking) > 0 {
+			return s.plan.Looks(*s.fleet, chosen)
+		}
+	}
+	targets, err := s.plan.Targets(*s.fleet, chosen, s.observed.Replicas())
+	if err != nil || !adopts {
+		return targets, err
+	}
+	for i, t := range targets {
+		if s.mustLook(t.Cluster) {
+			targets[i].Ownership = backends.OwnershipLook
+			s.looking = append(s.looking, t.Cluster)
+		}
+	}
+	return targets, nil
+}
+
+// leftOut are the clusters that would have been chosen could they be reached: nobody knows what they run. Where only some
+// of the clusters are wanted, others have been chosen in their place.
+func (s *scope) leftOut(chosen []string) (lost []string) {
+	if p := s.here.Spec.Placement; p.NumberOfClusters != nil || len(p.Groups) > 0 || len(p.Spread) > 0 {
+		return nil
+	}
+	for _, name := range s.observed.Selection.Clusters {
+		if c, known := s.fleet.Get(name); known && c.Ready != metav1.ConditionTrue && !slices.Contains(chosen, name) {
+			lost = append(lost, name)
+		}
+	}
+	return lost
+}
+
+// owns tells whether any cluster has, or is about to have, a member object that is the workload's own.
+func (s *scope) owns() bool {
+	return slices.ContainsFunc(s.observed.Clusters, func(o backends.ClusterObservation) bool {
+		return o.Sight == nil && !o.Removing && !o.Conflict
+	})
+}
+
+// mustLook tells whether the cluster is to be asked, or asked on. While nothing may be dispatched the question stays: its
+// answer would be lost.
+func (s *scope) mustLook(cluster string) bool {
+	o, seen := s.observed.Of(cluster)
+	return !seen || o.Conflict || o.Sight != nil && (!s.told(o) || suspended(s.fw))
+}
+
+// told tells whether the cluster has answered, and can be reached still.
+func (s *scope) told(o backends.ClusterObservation) bool {
+	c, known := s.fleet.Get(o.Cluster)
+	return o.Sight != nil && o.Sight.Answered && known && c.Ready == metav1.ConditionTrue
+}
+
+// awaitsLook says what a look waits for, with the driver's word.
+func (s *scope) awaitsLook(driver string) string {
+	var lost, late []string
+	for _, name := range s.looking {
+		if c, known := s.fleet.Get(name); !known || c.Ready != metav1.ConditionTrue {
+			lost = append(lost, name)
+			continue
+		}
+		late = append(late, name)
+	}
+	var parts []string
+	if len(late) > 0 {
+		parts = append(parts, bounded(late)+" to tell what runs there already")
+	}
+	if len(lost) > 0 {
+		parts = append(parts, bounded(lost)+", out of contact, to tell what runs there already; take it out of spec.placement to go on without")
+	}
+	text := "conflictPolicy Adopt: " + strings.Join(parts, "; ")
+	if driver != "" {
+		text += " (" + driver + ")"
+	}
+	return text
+}
+
+// taking is a cluster whose running member object is about to be taken over.
+type taking struct {
+	cluster string
+	// runs is nil when that could not be told.
+	runs   *int32
+	shares int32
+}
+
+// takes are the chosen clusters whose member objects are about to be taken over.
+func (s *scope) takes() (all []taking) {
+	for _, o := range s.observed.Clusters {
+		if !s.told(o) || !o.Sight.Exists || !slices.Contains(s.choice.Clusters, o.Cluster) {
+			continue
+		}
+		t := taking{cluster: o.Cluster, runs: o.Sight.Replicas}
+		i := slices.IndexFunc(s.targets, func(t backends.Target) bool { return t.Cluster == o.Cluster })
+		if i >= 0 && !s.targets[i].Ownership.Writes() {
+			continue
+		}
+		if i >= 0 && s.targets[i].Replicas != nil {
+			t.shares = *s.targets[i].Replicas
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// guardAdoption holds a take-over that would take pods away from what runs in a cluster, or of which that is not known. A
+// person confirms it with an annotation that carries the token of the numbers to be.
+func (r *Reconciler) guardAdoption(_ context.Context, s *scope) error {
+	var held []string
+	wanted := make([]string, 0, len(s.targets))
+	takes := s.takes()
+	for _, t := range takes {
+		switch {
+		case t.runs == nil:
+			held = append(held, fmt.Sprintf("%s runs a number that could not be told, and would be given %d", t.cluster, t.shares))
+		case *t.runs > t.shares:
+			held = append(held, fmt.Sprintf("%s runs %d and would be given %d", t.cluster, *t.runs, t.shares))
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	for _, t := range s.targets {
+		wanted = append(wanted, fmt.Sprintf("%s=%d", t.Cluster, *t.Replicas))
+	}
+	token, err := plan.Hash("adopt", wanted)
+	if err != nil {
+		return err
+	}
+	if s.fw.Annotations[v1alpha1.AnnotationConfirmRemoval] == token {
+		return nil
+	}
+	return &stalled{reason: v1alpha1.ReasonAdoptionHeld, again: true, message: fmt.Sprintf(
+		"conflictPolicy Adopt: taking over what runs on backend %q already would take pods away: %s. Nothing was written. %s, or confirm with: "+
+			"kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
+		s.backend, bounded(held), s.toKeep(takes), s.fw.Name, s.fw.Namespace, v1alpha1.AnnotationConfirmRemoval, token)}
+}
+
+// toKeep says how to keep what runs.
+func (s *scope) toKeep(takes []taking) string {
+	var total, most int32
+	var weights []string
+	for _, t := range takes {
+		if t.runs == nil {
+			return "Correct spec.replicas and spec.placement.division by what they run"
+		}
+		total, most = total+*t.runs, max(most, *t.runs)
+		weights = append(weights, fmt.Sprintf("%s: %d", t.cluster, *t.runs))
+	}
+	if s.plan.Division() == v1alpha1.DivisionTypeDuplicated {
+		return fmt.Sprintf("Set spec.replicas to %d or more, or divide them (spec.placement.division)", most)
+	}
+	where := fmt.Sprintf("set spec.placement.division.preference to AvailableCapacity, or spec.placement.division.weights to what runs (%s)",
+		bounded(weights))
+	if total > *s.plan.Replicas {
+		return fmt.Sprintf("Set spec.replicas to %d or more; to keep them where they are, %s", total, where)
+	}
+	return "To keep them where they are, " + where
+}

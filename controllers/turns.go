@@ -1,0 +1,91 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// Turns bound how many FleetWorkloads are handed over at once. They are no position: who is being handed over stands in
+// the FleetWorkloads, and is read from them at the first turn.
+type Turns struct {
+	limit int
+	wake  chan event.TypedGenericEvent[BackendEvent]
+
+	mu sync.Mutex
+	// begun is nil until the FleetWorkloads were read.
+	begun   map[types.NamespacedName]bool
+	waiting []types.NamespacedName
+}
+
+// NewTurns lets that many have their turn at once, 1 or more.
+func NewTurns(limit int) *Turns {
+	return &Turns{limit: limit, wake: make(chan event.TypedGenericEvent[BackendEvent], 1024)}
+}
+
+// take tells whether it is that FleetWorkload's turn, until it is ended. One whose turn it is not is woken for it.
+func (t *Turns) take(ctx context.Context, c client.Reader, key types.NamespacedName) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun == nil {
+		begun, err := migrating(ctx, c)
+		if err != nil {
+			return false, err
+		}
+		t.begun = begun
+	}
+	if t.begun[key] {
+		return true, nil
+	}
+	if len(t.begun) >= t.limit {
+		if !slices.Contains(t.waiting, key) {
+			t.waiting = append(t.waiting, key)
+		}
+		return false, nil
+	}
+	t.begun[key] = true
+	t.waiting = slices.DeleteFunc(t.waiting, func(k types.NamespacedName) bool { return k == key })
+	return true, nil
+}
+
+// end gives the turn, or the wait for it, up.
+func (t *Turns) end(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(k types.NamespacedName) bool { return k == key })
+	if !t.begun[key] {
+		return
+	}
+	delete(t.begun, key)
+	if len(t.waiting) == 0 {
+		return
+	}
+	select {
+	case t.wake <- event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Name: t.waiting[0]}}:
+		// The next end wakes the next one, also when this one does not take its turn.
+		t.waiting = append(t.waiting[1:], t.waiting[0])
+	default: // those who wait look again by themselves after a while
+	}
+}
+
+// migrating are the FleetWorkloads that are being handed over.
+func migrating(ctx context.Context, c client.Reader) (map[types.NamespacedName]bool, error) {
+	var all v1alpha1.FleetWorkloadList
+	if err := c.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list FleetWorkloads to see which are being handed over: %w", err)
+	}
+	begun := map[types.NamespacedName]bool{}
+	for i := range all.Items {
+		if fw := &all.Items[i]; handsOver(fw) {
+			begun[client.ObjectKeyFromObject(fw)] = true
+		}
+	}
+	return begun, nil
+}

@@ -1,0 +1,50 @@
+package controllers
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// writes remember the resource version of our last write to each FleetWorkload. A pass on an older object, which the cache
+// has for a moment longer, would decide anew what is decided already and end in a conflict.
+type writes struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]version
+}
+
+type version struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+// remember is called with what the API server answered to a write.
+func (w *writes) remember(obj client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = map[types.NamespacedName]version{}
+	}
+	w.by[client.ObjectKeyFromObject(obj)] = version{obj.GetUID(), obj.GetResourceVersion()}
+}
+
+// ahead tells whether obj is from before our last write to it. The event of that write brings the next pass.
+func (w *writes) ahead(obj client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, known := w.by[client.ObjectKeyFromObject(obj)]
+	if !known || last.uid != obj.GetUID() {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.resourceVersion)
+	return err == nil && order < 0
+}
+
+// forget is called when the object is gone.
+func (w *writes) forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.by, key)
+}

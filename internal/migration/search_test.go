@@ -1,0 +1,416 @@
+package migration
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// The search goes through every state that two clusters, two simulated backends and an operator can reach, with what may
+// happen to them at every point, and holds each state against the laws.
+
+const (
+	clusters = 2
+	source   = 0
+	target   = 1
+)
+
+var (
+	now     = time.Unix(1_000_000, 0).UTC()
+	names   = [clusters]string{"m1", "m2"}
+	timeout = 10 * time.Minute
+	soak    = time.Minute
+)
+
+// object is what a backend has for a cluster, and what its agent there has seen of it.
+type object struct {
+	present bool
+	// owns is true when it writes the member object; version is the manifest it holds.
+	owns    bool
+	version int8
+	// agentOwns and agentVersion are what the agent acts by: it may act at any time by what it saw last.
+	agentOwns    bool
+	agentVersion int8
+}
+
+// member is the object on a cluster.
+type member struct {
+	version int8
+	// marks tell whose it is.
+	marks [2]bool
+	sick  bool
+}
+
+// world is a state of everything. It is comparable.
+type world struct {
+	backends [2][clusters]object
+	down     [2]bool
+	members  [clusters]member
+	// wanted is the newest manifest: scaling makes a new one.
+	wanted int8
+	// record is the status as stored; stale is what it was before, which a cache may still hold.
+	record, stale record
+	forward       bool
+	ended         bool
+	// What may still happen, so that the search ends.
+	turns, scalings, faults, delays int8
+}
+
+// record stands for a status: equal ones have the same number.
+type record int
+
+// records are the statuses that were met.
+type records struct {
+	all     []v1alpha1.MigrationStatus
+	numbers map[string]record
+}
+
+func (r *records) number(status v1alpha1.MigrationStatus) record {
+	raw, err := json.Marshal(status)
+	if err != nil {
+		panic(err)
+	}
+	n, known := r.numbers[string(raw)]
+	if !known {
+		n = record(len(r.all))
+		r.numbers[string(raw)], r.all = n, append(r.all, status)
+	}
+	return n
+}
+
+var met = &records{numbers: map[string]record{}}
+
+func (n record) status() v1alpha1.MigrationStatus { return met.all[n] }
+
+func start() world {
+	w := world{forward: true, turns: 2, scalings: 1, faults: 1, delays: 1}
+	rec := v1alpha1.MigrationStatus{From: "a", To: "b", Phase: v1alpha1.MigrationPhaseValidating}
+	for i := range clusters {
+		w.backends[source][i] = object{present: true, owns: true, agentOwns: true}
+		w.members[i].marks[source] = true
+		wave := int32(i)
+		rec.Clusters = append(rec.Clusters, v1alpha1.MigrationClusterStatus{Name: names[i], Wave: &wave})
+	}
+	w.record = met.number(rec)
+	w.stale = w.record
+	return w
+}
+
+// report is what a backend says: only what its agent has confirmed counts.
+func (w world) report(side, i int) Report {
+	o, m := w.backends[side][i], w.members[i]
+	ready, health := int32(3), v1alpha1.HealthHealthy
+	if m.sick {
+		health = v1alpha1.HealthDegraded
+	}
+	return Report{
+		Present:  o.present,
+		Yielded:  o.present && !o.owns && !o.agentOwns,
+		Rendered: o.present && o.version == w.wanted,
+		Current:  o.present && o.owns && o.agentOwns && o.agentVersion == o.version && m.version == o.version,
+		Evidence: v1alpha1.MigrationEvidence{UID: names[i], Ready: &ready, Health: health},
+	}
+}
+
+func (w world) input() Input {
+	in := Input{
+		Now: now, Forward: w.forward, Timeout: timeout, Waves: []Wave{{Soak: soak}, {}}, Clusters: map[string]Pair{},
+		SourceGone: true, TargetGone: true,
+	}
+	if w.down[source] || w.down[target] {
+		in.Unavailable = "a backend"
+	}
+	for i, name := range names {
+		in.Clusters[name] = Pair{Source: w.report(source, i), Target: w.report(target, i)}
+		in.SourceGone = in.SourceGone && !w.backends[source][i].present
+		in.TargetGone = in.TargetGone && !w.backends[target][i].present
+	}
+	return in
+}
+
+// passes are the worlds after a pass of the operator that was cut off after none, one, ... of its writes.
+func (w world) passes(rec record) []world {
+	if w.ended {
+		return nil
+	}
+	status, orders := Decide(rec.status(), w.input())
+	states := []world{}
+	if after := met.number(status); after != rec {
+		if rec != w.record {
+			return nil // the write conflicts, and the pass ends
+		}
+		w.stale, w.record = w.record, after
+		states = append(states, w)
+	}
+	if orders.Ended {
+		if len(states) > 0 {
+			states[0].ended = true
+		}
+		return states
+	}
+	for _, side := range []int{source, target} {
+		act := orders.Source
+		if side == target {
+			act = orders.Target
+		}
+		for range 2 { // a release takes two writes a cluster
+			for i, name := range names {
+				mode := orders.Clusters[name].Source
+				if side == target {
+					mode = orders.Clusters[name].Target
+				}
+				if next := w.write(side, i, act, mode); next != w {
+					w = next
+					states = append(states, w)
+				}
+			}
+			if act != ActRelease {
+				break
+			}
+		}
+	}
+	return states
+}
+
+// write is the one write that a driver makes for a cluster, if any.
+func (w world) write(side, i int, act Act, mode backends.Ownership) world {
+	o := &w.backends[side][i]
+	switch act {
+	case ActNothing:
+	case ActApply:
+		o.present, o.owns, o.version = true, mode != backends.OwnershipShadow, w.wanted
+	case ActRelease:
+		switch {
+		case !o.present:
+		case o.owns:
+			o.owns = false
+		case !o.agentOwns:
+			*o = object{}
+			w.members[i].marks[side] = false
+		}
+	}
+	return w
+}
+
+// agent is the world after a backend's agent has looked at its object, and has acted.
+func (w world) agent(side, i int) world {
+	o := &w.backends[side][i]
+	if !o.present {
+		return w
+	}
+	o.agentOwns, o.agentVersion = o.owns, o.version
+	if o.owns {
+		w.members[i].version, w.members[i].marks[side] = o.version, true
+	}
+	return w
+}
+
+// later is the world after the times in the record have run out.
+func (w world) later(since func(*v1alpha1.MigrationStatus) **metav1.Time, by time.Duration) world {
+	rec := w.record.status()
+	if t := since(&rec); *t != nil {
+		*t = at(now.Add(-by))
+		w.record = met.number(rec)
+	}
+	return w
+}
+
+func (w world) soaked() world {
+	return w.later(func(r *v1alpha1.MigrationStatus) **metav1.Time { return &r.PassingSince }, soak)
+}
+
+func (w world) late() world {
+	return w.later(func(r *v1alpha1.MigrationStatus) **metav1.Time { return &r.WaveStartedAt }, timeout)
+}
+
+// step is a named way from one world to another.
+type step struct {
+	name string
+	to   world
+}
+
+// steps are what can happen next.
+func (w world) steps() []step {
+	var all []step
+	add := func(to world, format string, args ...any) {
+		if to != w {
+			all = append(all, step{fmt.Sprintf(format, args...), to})
+		}
+	}
+	for n, to := range w.passes(w.record) {
+		add(to, "pass, cut off after write %d", n+1)
+	}
+	for n, to := range w.passes(w.stale) {
+		add(to, "pass by the record from before, cut off after write %d", n+1)
+	}
+	for i := range clusters {
+		add(w.agent(source, i), "the source's agent on %s", names[i])
+		add(w.agent(target, i), "the target's agent on %s", names[i])
+	}
+	add(w.soaked(), "the soak is over")
+	for _, may := range []struct {
+		left func(*world) *int8
+		name string
+		do   func(*world)
+	}{
+		{func(w *world) *int8 { return &w.turns }, "spec.backend changes", func(w *world) { w.forward = !w.forward }},
+		{func(w *world) *int8 { return &w.scalings }, "the workload is scaled", func(w *world) { w.wanted++ }},
+		{func(w *world) *int8 { return &w.delays }, "the wave's time is up", func(w *world) { *w = w.late() }},
+		{func(w *world) *int8 { return &w.faults }, "m1 falls sick", func(w *world) { w.members[0].sick = true }},
+		{func(w *world) *int8 { return &w.faults }, "the source goes down", func(w *world) { w.down[source] = true }},
+		{func(w *world) *int8 { return &w.faults }, "the target goes down", func(w *world) { w.down[target] = true }},
+	} {
+		if to := w; !w.ended && *may.left(&to) > 0 {
+			*may.left(&to)--
+			may.do(&to)
+			add(to, "%s", may.name)
+		}
+	}
+	healed := w
+	healed.down = [2]bool{}
+	add(healed, "the backends are up")
+	return all
+}
+
+// wrong is the law that a step breaks, if any.
+func wrong(from, to world) string {
+	for i, name := range names {
+		a, b := to.backends[source][i], to.backends[target][i]
+		if a.agentOwns && b.agentOwns && a.agentVersion != b.agentVersion {
+			return name + ": two writers differ"
+		}
+		if a.owns && b.owns {
+			return name + ": two owners"
+		}
+		for side := range 2 {
+			if was := from.backends[side][i]; was.present && was.agentOwns && !to.backends[side][i].present {
+				return name + ": an object that still owns was removed, and the member object with it"
+			}
+		}
+		if to.members[i].version < from.members[i].version {
+			return name + ": went back to an older manifest"
+		}
+	}
+	if to.ended && !from.ended {
+		owner, other := source, target
+		if h := to.record.status().History; len(h) > 0 && h[0].Phase == v1alpha1.MigrationPhaseCompleted {
+			owner, other = target, source
+		}
+		for i, name := range names {
+			if to.backends[other][i].present || to.members[i].marks[other] {
+				return name + ": something of the old owner is left"
+			}
+			if !to.backends[owner][i].owns || !to.members[i].marks[owner] {
+				return name + ": has no owner at the end"
+			}
+		}
+	}
+	return ""
+}
+
+func TestSearch(t *testing.T) {
+	type origin struct {
+		from world
+		name string
+	}
+	first := start()
+	came := map[world]origin{first: {}}
+	path := func(w world) string {
+		var steps []string
+		for w != first {
+			steps = append(steps, came[w].name)
+			w = came[w].from
+		}
+		slices.Reverse(steps)
+		return strings.Join(steps, "\n  ")
+	}
+	queue := []world{first}
+	ends := map[string]int{}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		for _, s := range w.steps() {
+			if why := wrong(w, s.to); why != "" {
+				t.Fatalf("%s, after\n  %s\n  %s\n%+v", why, path(w), s.name, s.to)
+			}
+			if _, known := came[s.to]; !known {
+				came[s.to] = origin{w, s.name}
+				queue = append(queue, s.to)
+			}
+		}
+	}
+	outcomes := map[world]string{}
+	for w := range came {
+		end := w.settled(outcomes)
+		if end == endless {
+			t.Fatalf("without faults it does not end, after\n  %s\n%+v", path(w), w)
+		}
+		ends[end]++
+	}
+	t.Logf("%d states; without further faults they end in %v", len(came), ends)
+	for _, end := range []string{string(v1alpha1.MigrationPhaseCompleted), string(v1alpha1.MigrationPhaseRolledBack), waiting} {
+		if ends[end] == 0 {
+			t.Errorf("none ends in %s", end)
+		}
+	}
+}
+
+// How a migration may stand when nothing more happens, besides the phases in which it ends.
+const (
+	endless = "endless"
+	// waiting is for a person, after a wave has gone back.
+	waiting = "waiting"
+	unbegun = "unbegun"
+)
+
+// settled is where it ends when there are no more faults and everybody does their work.
+func (w world) settled(known map[world]string) string {
+	w.down, w.turns, w.scalings, w.faults, w.delays = [2]bool{}, 0, 0, 0, 0
+	for i := range w.members {
+		w.members[i].sick = false
+	}
+	var way []world
+	end := endless
+	for range 100 {
+		if e, is := known[w]; is {
+			end = e
+			break
+		}
+		way = append(way, w)
+		if end = w.end(); end != endless {
+			break
+		}
+		if states := w.passes(w.record); len(states) > 0 {
+			w = states[len(states)-1]
+		}
+		for i := range clusters {
+			w = w.agent(source, i).agent(target, i)
+		}
+		w = w.soaked()
+	}
+	for _, w := range way {
+		known[w] = end
+	}
+	return end
+}
+
+func (w world) end() string {
+	rec := w.record.status()
+	switch {
+	case w.ended && len(rec.History) == 0:
+		return unbegun
+	case w.ended:
+		return string(rec.History[0].Phase)
+	case w.forward && rec.Phase == v1alpha1.MigrationPhaseRolledBack:
+		return waiting
+	}
+	return endless
+}
