@@ -48,9 +48,6 @@ func matrix(onKarmada, onOCM backends.Features) string {
 	b.WriteString("| field | Karmada | Open Cluster Management |\n|---|---|---|\n")
 	for _, f := range plan.Fields {
 		cell := func(features backends.Features, how string) string {
-			if remedy, later := f.Later(); later {
-				return "not yet: " + remedy
-			}
 			if f.Needs != "" && !features[f.Needs] {
 				return "no"
 			}

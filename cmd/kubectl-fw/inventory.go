@@ -12,6 +12,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/karmada"
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
@@ -114,10 +115,18 @@ func (b inventoryBackend) fleet() backends.Fleet {
 func (inv *inventory) backend(name string) (backend, error) {
 	for _, b := range inv.Backends {
 		if b.Name == name {
-			return backend{name: name, kind: b.Type, ocm: b.OCM, fleet: b.fleet()}, nil
+			return backend{name: name, kind: b.Type, ocm: b.OCM, fleet: b.fleet(), features: featuresOf(b.Type)}, nil
 		}
 	}
 	return backend{}, backends.ErrNotConfigured
+}
+
+// featuresOf are those of the type's driver, which are the same whatever it is connected to.
+func featuresOf(kind config.Type) backends.Features {
+	if kind == config.TypeKarmada {
+		return (&karmada.Driver{}).Features()
+	}
+	return (&ocm.Driver{}).Features()
 }
 
 // kinds implements source: an inventory describes none.

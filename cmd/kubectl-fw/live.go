@@ -109,18 +109,22 @@ func (l *live) backend(name string) (backend, error) {
 }
 
 func (l *live) connect(b config.Backend) (backend, error) {
-	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards}
+	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, aliases: l.cfg.ClusterAliases}
 	err := l.retry(func() error {
 		driver, err := l.pool.Driver(b.Name)
 		if err != nil {
 			return err
 		}
+		out.features = driver.Features()
 		out.fleet, err = driver.Clusters(l.ctx)
 		out.observe = func(query backends.Query) (observed backends.Observation, err error) {
 			return observed, l.retry(func() (err error) {
 				observed, err = driver.Observe(l.ctx, query)
 				return err
 			})
+		}
+		if trier, is := driver.(backends.Trier); is {
+			out.try = func(desired backends.Desired) ([]string, error) { return trier.Try(l.ctx, desired) }
 		}
 		return err
 	})

@@ -49,7 +49,8 @@ func newRoot(called string, streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	flags.AddFlags(root.PersistentFlags())
 	hideRareFlags(root.PersistentFlags())
-	root.AddCommand(newStatusCommand(flags, streams), newRenderCommand(flags, streams), newInterpretCommand(streams))
+	root.AddCommand(newStatusCommand(flags, streams), newMigrateCommand(flags, streams), newApproveCommand(flags, streams),
+		newRenderCommand(flags, streams), newInterpretCommand(streams))
 	for _, sub := range root.Commands() {
 		sub.Example = strings.ReplaceAll(sub.Example, "kubectl-fw", root.DisplayName())
 	}

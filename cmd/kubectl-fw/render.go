@@ -153,14 +153,19 @@ type source interface {
 
 // backend is what rendering needs to know of one.
 type backend struct {
-	name  string
-	kind  config.Type
-	ocm   *config.OCM
-	fleet backends.Fleet
+	name     string
+	kind     config.Type
+	ocm      *config.OCM
+	fleet    backends.Fleet
+	features backends.Features
 	// guards are those of the operator's configuration.
 	guards config.Guards
 	// observe asks the live backend what it has of a workload. It is nil offline.
 	observe func(backends.Query) (backends.Observation, error)
+	// try asks the live backend what stands against carrying a workload out. It is nil offline.
+	try func(backends.Desired) ([]string, error)
+	// aliases are those of the operator's configuration.
+	aliases plan.Aliases
 }
 
 // renderer prints objects as a stream of YAML documents. What several FleetWorkloads share is printed once.
@@ -174,8 +179,7 @@ type renderer struct {
 func (r *renderer) render(fw *v1alpha1.FleetWorkload) error {
 	b, err := r.source.backend(fw.Spec.Backend)
 	if errors.Is(err, backends.ErrNotConfigured) {
-		return fmt.Errorf("spec.backend %q: no such backend; configured are: %s. Choose one of them, or add it to the inventory or configuration file",
-			fw.Spec.Backend, cmp.Or(strings.Join(r.source.names(), ", "), "none"))
+		return noBackend(r.source, "spec.backend", fw.Spec.Backend)
 	}
 	if err == nil {
 		var objects []*unstructured.Unstructured
@@ -191,40 +195,60 @@ func (r *renderer) render(fw *v1alpha1.FleetWorkload) error {
 
 // objects are what the driver would write, as the reconciler would ask it to.
 func (b backend) objects(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) ([]*unstructured.Unstructured, error) {
-	p, err := plan.New(fw, kinds)
+	a, err := b.answer(fw, kinds)
 	if err != nil {
 		return nil, err
+	}
+	return b.rendered(a.plan.Desired(a.targets))
+}
+
+func (b backend) rendered(desired backends.Desired) ([]*unstructured.Unstructured, error) {
+	if b.kind == config.TypeKarmada {
+		return karmada.Render(desired)
+	}
+	return ocm.Render(desired, drivers.OCMOptions(b.ocm))
+}
+
+// answer is what a backend has of a FleetWorkload, and what its clusters are to run.
+type answer struct {
+	plan     *plan.Plan
+	observed backends.Observation
+	targets  []backends.Target
+}
+
+// answer decides as the reconciler would.
+func (b backend) answer(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (a answer, err error) {
+	written := fw
+	fw = b.aliases.Written(fw, b.name)
+	if a.plan, err = plan.New(written, kinds); err != nil {
+		return a, err
+	}
+	if a.plan, err = a.plan.With(fw); err != nil {
+		return a, err
 	}
 	if err := plan.CheckNames(fw.Spec, b.fleet); err != nil {
-		return nil, err
+		return a, err
 	}
-	observed, err := b.observed(p.Query)
-	if err != nil {
-		return nil, err
+	if a.observed, err = b.observed(a.plan.Query); err != nil {
+		return a, err
 	}
 	choice, err := placement.Choose(fw.Spec.Placement, placement.Situation{
-		Fleet: b.fleet, Chosen: observed.Selection, Running: observed.Running(), Group: fw.Status.PlacementGroup,
-		Divided: p.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: b.guards.RemovalPercent(), Now: time.Now(),
+		Fleet: b.fleet, Chosen: a.observed.Selection, Running: a.observed.Running(), Group: fw.Status.PlacementGroup,
+		Divided: a.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: b.guards.RemovalPercent(), Now: time.Now(),
 	})
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	if len(choice.Clusters) == 0 {
 		why := ""
 		if choice.Message != "" {
 			why = " (" + choice.Message + ")"
 		}
-		return nil, fmt.Errorf("spec.placement: no cluster of backend %q matches%s. Correct the placement, or the clusters' labels; the backend knows: %s",
+		return a, fmt.Errorf("spec.placement: no cluster of backend %q matches%s. Correct the placement, or the clusters' labels; the backend knows: %s",
 			b.name, why, plan.List(b.fleet))
 	}
-	targets, err := p.Targets(b.fleet, choice.Clusters, observed.Replicas())
-	if err != nil {
-		return nil, err
-	}
-	if b.kind == config.TypeKarmada {
-		return karmada.Render(p.Desired(targets))
-	}
-	return ocm.Render(p.Desired(targets), drivers.OCMOptions(b.ocm))
+	a.targets, err = a.plan.Targets(b.fleet, choice.Clusters, a.observed.Replicas())
+	return a, err
 }
 
 // observed is what the backend has of the workload. A backend that was not asked, or has not chosen yet, would choose what
@@ -243,6 +267,12 @@ func (b backend) observed(query backends.Query) (observed backends.Observation, 
 		}
 	}
 	return observed, nil
+}
+
+// noBackend words that a field or flag names a backend that is not there.
+func noBackend(from source, field, name string) error {
+	return fmt.Errorf("%s %q: no such backend; configured are: %s. Choose one of them, or add it to the inventory or configuration file",
+		field, name, cmp.Or(strings.Join(from.names(), ", "), "none"))
 }
 
 // write prints the objects that were not printed before. A comment names the backend whose API server they are for.

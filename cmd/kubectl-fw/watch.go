@@ -21,21 +21,25 @@ const reconnectPause = time.Second
 // errDeleted ends a watch when there is nothing more to see.
 var errDeleted = errors.New("deleted")
 
-// follow prints the FleetWorkload whenever it changes, until ctx ends or it is deleted. A lost connection is taken up
-// again; the first one must succeed.
+// follow prints the FleetWorkload whenever it changes, until ctx ends, it is deleted, or show returns an error. A lost
+// connection is taken up again; the first one must succeed.
 func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, show printer, errOut io.Writer) error {
 	last, connected := "", false
+	var stopped error
 	once := func(fw *v1alpha1.FleetWorkload) error {
 		connected = true
 		if fw.ResourceVersion == last {
 			return nil
 		}
 		last = fw.ResourceVersion
-		return show(fw)
+		stopped = show(fw)
+		return stopped
 	}
 	for ctx.Err() == nil {
 		err := followOnce(ctx, c, key, once)
 		switch {
+		case stopped != nil:
+			return stopped
 		case ctx.Err() != nil:
 			continue
 		case errors.Is(err, errDeleted) && !connected:

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+const migrateLong = `Move a running workload to another backend, by setting spec.backend. No pod is touched, and setting it
+back turns round at any time until the old backend is released. A GitOps controller that owns the field undoes this: change
+the field in its source then.
+
+--dry-run changes nothing. It reads both backends, by the operator's configuration file (--config), and prints all that
+stands against the migration and what would happen to each cluster.
+
+--wait follows the migration, also one that is under way already. It fails when the workload does not end on the backend,
+or when a person has to decide: nothing is undone by that, and it can be followed again.`
+
+const migrateExample = `  # What would happen?
+  kubectl-fw migrate web -n shop --to ocm --dry-run --config operator.yaml
+
+  # Move a workload to another backend, and watch it until it is there
+  kubectl-fw migrate web -n shop --to ocm --wait
+
+  # Turn round, from wherever it is
+  kubectl-fw migrate web -n shop --to karmada --wait
+
+  # Let it go on when it waits for a person
+  kubectl-fw approve web -n shop`
+
+type migrateOptions struct {
+	to, config, operatorNamespace string
+	wait, dryRun                  bool
+}
+
+func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var opts migrateOptions
+	cmd := &cobra.Command{
+		Use:     "migrate NAME --to BACKEND",
+		Short:   "Move a running workload to another backend",
+		Long:    migrateLong,
+		Example: migrateExample,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return opts.run(cmd, flags, streams, args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.to, "to", "", "name of the backend that is to have it")
+	f.BoolVar(&opts.wait, "wait", false, "show how far it is until it is over; fail when it has to be decided by a person")
+	f.BoolVar(&opts.dryRun, "dry-run", false,
+		"print what stands against it and what would happen, and change nothing; needs --config")
+	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends for --dry-run")
+	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
+		"where Secrets that the configuration names are, on the management cluster")
+	_ = cmd.MarkFlagRequired("to") // the flag exists
+	cmd.MarkFlagsMutuallyExclusive("wait", "dry-run")
+	return cmd
+}
+
+func (o migrateOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams,
+	name string,
+) error {
+	if o.dryRun && o.config == "" {
+		return errors.New("--dry-run reads the backends: say with --config where the operator's configuration file is")
+	}
+	c, key, err := connectFor(flags, name)
+	if err != nil {
+		return err
+	}
+	ctx, program := cmd.Context(), cmd.Root().DisplayName()
+	if o.dryRun {
+		fw, err := read(ctx, c, key)
+		if err != nil {
+			return err
+		}
+		live, err := openLive(ctx, flags, o.config, o.operatorNamespace)
+		if err != nil {
+			return err
+		}
+		defer live.close()
+		return (&rehearsal{fw: fw, to: o.to, source: live, program: program}).run(streams.Out, time.Now())
+	}
+	if err := setBackend(ctx, c, key, o.to, streams.Out); err != nil || !o.wait {
+		return err
+	}
+	a := &awaiting{client: c, key: key, to: o.to, program: program, picture: pictureOn(streams.Out)}
+	return a.run(ctx, c, streams)
+}
+
+func newApproveCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Let a migration go on that waits for a person",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, key, err := connectFor(flags, args[0])
+			if err != nil {
+				return err
+			}
+			return approve(cmd.Context(), c, key, streams.Out)
+		},
+	}
+}
+
+func connectFor(flags *genericclioptions.ConfigFlags, name string) (client.WithWatch, client.ObjectKey, error) {
+	namespace, _, err := namespaceOf(flags)
+	if err != nil {
+		return nil, client.ObjectKey{}, err
+	}
+	c, err := newClient(flags)
+	return c, client.ObjectKey{Namespace: namespace, Name: name}, err
+}
+
+func read(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alpha1.FleetWorkload, error) {
+	fw := &v1alpha1.FleetWorkload{}
+	if err := c.Get(ctx, key, fw); apierrors.IsNotFound(err) {
+		return nil, notFound(key)
+	} else if err != nil {
+		return nil, fmt.Errorf("read FleetWorkload %s: %w", key, explain(err))
+	}
+	return fw, nil
+}
+
+func setBackend(ctx context.Context, c client.Client, key client.ObjectKey, to string, out io.Writer) error {
+	fw, err := read(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	if fw.Spec.Backend == to {
+		fmt.Fprintf(out, "spec.backend of %s is %s already\n", key, to)
+		return nil
+	}
+	before := fw.DeepCopy()
+	fw.Spec.Backend = to
+	if err := c.Patch(ctx, fw, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("set spec.backend of %s: %w", key, explain(err))
+	}
+	fmt.Fprintf(out, "spec.backend of %s is %s, it was %s\n", key, to, before.Spec.Backend)
+	return nil
+}
+
+// approve annotates the FleetWorkload with the token of the very step that waits.
+func approve(ctx context.Context, c client.Client, key client.ObjectKey, out io.Writer) error {
+	fw, err := read(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	m := fw.Status.Migration
+	if m == nil || m.Approval == "" {
+		return fmt.Errorf("FleetWorkload %s does not wait for an approval%s", key, standingOf(m))
+	}
+	if fw.Annotations[v1alpha1.AnnotationApproveMigration] == m.Approval {
+		fmt.Fprintf(out, "approved already: %s\n", m.Approval)
+		return nil
+	}
+	before := fw.DeepCopy()
+	if fw.Annotations == nil {
+		fw.Annotations = map[string]string{}
+	}
+	fw.Annotations[v1alpha1.AnnotationApproveMigration] = m.Approval
+	if err := c.Patch(ctx, fw, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("annotate FleetWorkload %s: %w", key, explain(err))
+	}
+	does := "goes on"
+	if m.Failure != "" {
+		does = "tries it again"
+	}
+	fmt.Fprintf(out, "approved, the migration %s: %s\n", does, m.Approval)
+	return nil
+}
+
+// standingOf says why there is nothing to approve.
+func standingOf(m *v1alpha1.MigrationStatus) string {
+	switch {
+	case m == nil || m.Phase == "":
+		return ": no migration is under way"
+	case m.Phase == v1alpha1.MigrationPhaseValidating:
+		return ": its migration has not begun; what stands against it has to be mended, see status.migration.problems"
+	default:
+		return fmt.Sprintf(": its migration to backend %s goes on by itself, in phase %s", m.To, m.Phase)
+	}
+}

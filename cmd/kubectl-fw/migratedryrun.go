@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
+)
+
+// rehearsal is a migration that is thought of, and that nothing is done for.
+type rehearsal struct {
+	fw     *v1alpha1.FleetWorkload
+	to     string
+	source source
+	// program is how people call this one, for what they may want to do next.
+	program string
+
+	// from and target are the two backends.
+	from, target backend
+	// runs is what the workload runs on the backend that has it.
+	runs answer
+	// there is the plan with the clusters' names as the target has them.
+	there    *plan.Plan
+	clusters []v1alpha1.MigrationClusterStatus
+	problems []string
+}
+
+// run shows what would happen. It fails when the migration would not begin.
+func (r *rehearsal) run(out io.Writer, now time.Time) error {
+	if over, err := r.standing(out, now); over || err != nil {
+		return err
+	}
+	if err := r.validate(); err != nil {
+		return err
+	}
+	if err := r.write(out); err != nil {
+		return err
+	}
+	if n := len(r.problems); n > 0 {
+		return fmt.Errorf("the migration would not begin, %s; the workload would stay on backend %s",
+			counted(n, "problem stands against it", "problems stand against it"), r.fw.Status.Backend)
+	}
+	return nil
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// standing says where the workload is when there is nothing to rehearse.
+func (r *rehearsal) standing(out io.Writer, now time.Time) (over bool, err error) {
+	key, m := client.ObjectKeyFromObject(r.fw), r.fw.Status.Migration
+	switch {
+	case !r.fw.DeletionTimestamp.IsZero():
+		return true, fmt.Errorf("FleetWorkload %s is being deleted, and stays on its backend until it is gone", key)
+	case r.fw.Status.Backend == "":
+		return true, fmt.Errorf("no backend has FleetWorkload %s yet, so that there is nothing to hand over; set spec.backend to the one "+
+			"that is to have it", key)
+	case m != nil && m.Phase != "" && m.Phase != v1alpha1.MigrationPhaseValidating:
+		fmt.Fprintf(out, "%s: a migration is under way, and nothing was changed. %s\n\n", key, r.whileUnderWay(m))
+		return true, writeMigration(out, r.fw, view{now: now})
+	case r.fw.Status.Backend == r.to:
+		fmt.Fprintf(out, "%s is on backend %s already: there is nothing to hand over\n", key, r.to)
+		if r.fw.Spec.Backend != r.to {
+			fmt.Fprintf(out, "the migration to %s has not begun; --to %s gives it up\n", r.fw.Spec.Backend, r.to)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// whileUnderWay says what asking for the backend would come to.
+func (r *rehearsal) whileUnderWay(m *v1alpha1.MigrationStatus) string {
+	follow := r.command("migrate") + " --to " + r.to + " --wait"
+	switch {
+	case r.to == m.To && r.fw.Spec.Backend == m.To:
+		return "Follow it with: " + follow
+	case r.to == m.To:
+		return fmt.Sprintf("It is being turned round; --to %s has it go on to backend %s once more.", r.to, r.to)
+	case m.Phase == v1alpha1.MigrationPhaseReleasing:
+		return fmt.Sprintf("Backend %s owns the workload by now: a migration to %s begins when this one is over.", m.To, r.to)
+	case r.to == m.From && r.fw.Spec.Backend == m.From:
+		return "It is being turned round. Follow it with: " + follow
+	case r.to == m.From:
+		return fmt.Sprintf("--to %s turns it round: what backend %s has taken over goes back, and its objects are removed.",
+			r.to, m.To)
+	default:
+		return fmt.Sprintf("--to %s turns it round first: a migration from %s to %s begins when it has gone back.", r.to, m.From, r.to)
+	}
+}
+
+// command is a command line for this FleetWorkload, without its flags.
+func (r *rehearsal) command(sub string) string { return commandFor(r.program, sub, r.fw) }
+
+func commandFor(program, sub string, fw *v1alpha1.FleetWorkload) string {
+	return fmt.Sprintf("%s %s %s -n %s", program, sub, fw.Name, fw.Namespace)
+}
+
+// validate lists all that stands against the migration, in the operator's words.
+func (r *rehearsal) validate() error {
+	kinds, err := r.source.kinds()
+	if err != nil {
+		return err
+	}
+	if r.from, err = r.source.backend(r.fw.Status.Backend); errors.Is(err, backends.ErrNotConfigured) {
+		return noBackend(r.source, "status.backend", r.fw.Status.Backend)
+	} else if err != nil {
+		return fmt.Errorf("backend %q: %w", r.fw.Status.Backend, err)
+	}
+	var unusable error
+	if r.target, unusable = r.source.backend(r.to); errors.Is(unusable, backends.ErrNotConfigured) {
+		return noBackend(r.source, "--to", r.to)
+	}
+	if r.runs, err = r.from.answer(r.fw, kinds); err != nil {
+		r.object("backend %q: %w", r.from.name, err)
+		return nil
+	}
+	if r.there, err = r.runs.plan.With(r.target.aliases.Written(r.fw, r.to)); err != nil {
+		return err
+	}
+	if unusable != nil {
+		r.object("backend %q: %w", r.to, unusable)
+	} else {
+		var against []string
+		r.clusters, against = r.candidate().Validate()
+		r.problems = append(r.problems, against...)
+		r.try()
+	}
+	r.lookAtPresent()
+	return nil
+}
+
+// candidate is what the operator would validate.
+func (r *rehearsal) candidate() migration.Candidate {
+	side := func(b backend) migration.Side {
+		return migration.Side{Name: b.name, Features: b.features, Fleet: b.fleet}
+	}
+	return migration.Candidate{
+		Source: side(r.from), Target: side(r.target), Plan: r.runs.plan, There: r.there, Aliases: r.from.aliases,
+		Targets: r.runs.targets, Strategy: r.from.aliases.Written(r.fw, r.from.name).Spec.Migration,
+	}
+}
+
+// object adds a problem, unless it is known already.
+func (r *rehearsal) object(format string, args ...any) {
+	problem := fmt.Errorf(format, args...).Error()
+	if !slices.Contains(r.problems, problem) {
+		r.problems = append(r.problems, problem)
+	}
+}
+
+// try has the target's driver say what it could not write, and its API server what it would refuse.
+func (r *rehearsal) try() {
+	var targets []backends.Target
+	for _, c := range r.clusters {
+		if t, known := r.targetOf(c); known {
+			t.Cluster, t.Ownership = migration.NameOnTarget(c), backends.OwnershipShadow
+			targets = append(targets, t)
+		}
+	}
+	if len(targets) == 0 {
+		return
+	}
+	desired := r.there.Desired(targets)
+	if _, err := r.target.rendered(desired); err != nil {
+		r.object("backend %q: %w", r.to, err)
+		return
+	}
+	if r.target.try == nil {
+		return
+	}
+	against, err := r.target.try(desired)
+	if err != nil {
+		against = append(against, err.Error())
+	}
+	for _, why := range against {
+		r.object("backend %q: %s", r.to, why)
+	}
+}
+
+// lookAtPresent tells what keeps the operator from a migration before it looks at the target.
+func (r *rehearsal) lookAtPresent() {
+	stalled := meta.FindStatusCondition(r.fw.Status.Conditions, v1alpha1.ConditionStalled)
+	if looked(r.fw) && stalled != nil && stalled.Status == metav1.ConditionTrue &&
+		stalled.Reason != v1alpha1.ReasonMigrationNotPossible {
+		r.object("the present spec is not carried out, and waits for a person: %s: %s", stalled.Reason, stalled.Message)
+		return
+	}
+	if r.from.observe == nil {
+		return
+	}
+	for _, t := range r.runs.targets {
+		o := r.reportOf(t.Cluster)
+		if o == nil || o.Revision != r.runs.plan.Revision || !equality.Semantic.DeepEqual(o.Desired, t.Replicas) {
+			r.object("backend %s has not carried out the present spec yet", r.from.name)
+			return
+		}
+	}
+}
+
+func (r *rehearsal) targetOf(c v1alpha1.MigrationClusterStatus) (backends.Target, bool) {
+	i := slices.IndexFunc(r.runs.targets, func(t backends.Target) bool { return t.Cluster == c.Name })
+	if i < 0 {
+		return backends.Target{}, false
+	}
+	return r.runs.targets[i], true
+}
+
+// reportOf is what the present backend says of a cluster; nil when it says nothing.
+func (r *rehearsal) reportOf(cluster string) *backends.ClusterObservation {
+	for i, o := range r.runs.observed.Clusters {
+		if o.Cluster == cluster {
+			return &r.runs.observed.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// ready is how many pods of a target are ready; nil when that is not known.
+func (r *rehearsal) ready(t backends.Target) *int32 {
+	o := r.reportOf(t.Cluster)
+	if o == nil || o.Status == nil {
+		return nil
+	}
+	state, err := r.runs.plan.Kind.State(interpreter.Report{Manifest: t.Manifest, Desired: t.Replicas, Status: o.Status})
+	if err != nil {
+		return nil
+	}
+	return state.Ready
+}
