@@ -122,12 +122,6 @@ var _ = Describe("Bad input", Label("input"), func() {
 				remove(ctx, fw)
 			})
 
-			It("refuses a field of a later issue", func(ctx SpecContext) {
-				fw := workload(namespace, "web", backend, deployment, 1)
-				fw.Spec.Migration = &v1alpha1.MigrationStrategy{OnFailure: v1alpha1.FailureActionPause}
-				refused(ctx, fw, v1alpha1.ReasonNotSupported, "spec.migration: not supported yet", "leave it out")
-			})
-
 			It("refuses what the API server of a cluster refuses, and tells its words", func(ctx SpecContext) {
 				fw := workload(namespace, "web", backend, deployment, 1)
 				fw.Spec.Placement.Clusters = on(world.members[0])

@@ -19,6 +19,7 @@ import (
 )
 
 const (
+	cloneSetCustomization  = "fleetworkload.clonesets.apps.kruise.io.v1alpha1"
 	daemonSetCustomization = "fleetworkload.daemonsets.apps.kruise.io.v1alpha1"
 	foreignCustomization   = "somebody-elses"
 )
@@ -134,8 +135,11 @@ var _ = Describe("Interpreters on Karmada, when asked for less", Label("kinds", 
 			}
 			Expect(installed(ctx)).To(Equal(map[string][]string{
 				"None":    {},
-				"Missing": {"fleetworkload.uniteddeployments.apps.kruise.io.v1alpha1"},
+				"Missing": {cloneSetCustomization, "fleetworkload.uniteddeployments.apps.kruise.io.v1alpha1"},
 			}[mode]))
+			if mode == "Missing" {
+				Expect(scripts(ctx, cloneSetCustomization)).To(And(HaveLen(1), HaveKey("retention")), "all that Karmada has none of for a CloneSet")
+			}
 		})
 	}
 })

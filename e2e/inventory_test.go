@@ -106,21 +106,25 @@ func backendObjects(ctx context.Context, fw *v1alpha1.FleetWorkload, k kind) ([]
 			func() error { return add(manifestWork, nil, ours) },
 		)
 	}
-	delivers := func(work unstructured.Unstructured) bool {
-		manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
-		return slices.ContainsFunc(manifests, func(m any) bool {
-			object, _ := m.(map[string]any)
-			labels, _, _ := unstructured.NestedStringMap(object, "metadata", "labels")
-			return labels[v1alpha1.LabelUID] == string(fw.UID)
-		})
-	}
 	return all, firstError(
 		func() error { return add(policyGVK, nil, client.InNamespace(fw.Namespace)) },
 		func() error { return add(overrideGVK, nil, client.InNamespace(fw.Namespace)) },
 		func() error { return add(k.gvk, nil, client.InNamespace(fw.Namespace), ours) },
 		func() error { return add(bindingGVK, nil, client.InNamespace(fw.Namespace)) },
-		func() error { return add(workGVK, delivers) },
+		func() error {
+			return add(workGVK, func(work unstructured.Unstructured) bool { return delivers(work, string(fw.UID)) })
+		},
 	)
+}
+
+// delivers tells whether a Work of Karmada carries an object of one of the workloads.
+func delivers(work unstructured.Unstructured, uids ...string) bool {
+	manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+	return slices.ContainsFunc(manifests, func(m any) bool {
+		object, _ := m.(map[string]any)
+		labels, _, _ := unstructured.NestedStringMap(object, "metadata", "labels")
+		return slices.Contains(uids, labels[v1alpha1.LabelUID])
+	})
 }
 
 func firstError(steps ...func() error) error {

@@ -56,8 +56,8 @@ type change struct {
 	counts string
 }
 
-// Nothing has that many: a pod that asks for it never runs.
-const tooMuch = "100000"
+// Nothing has that many: a pod that asks for it never runs. Argo writes quantities in their canonical form, so it is in that.
+const tooMuch = "100k"
 
 // stepNames are in order.
 var stepNames = []string{"create", "update", "partition", "release", "zero", "back", "pause", "resume", "stuck"}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,8 @@ type run struct {
 type operatorOptions struct {
 	// namespaces are watched; all when empty.
 	namespaces []string
+	// everywhere has an operator of one's own watch all namespaces.
+	everywhere bool
 	// karmadaSecret is the name of a Secret with the Karmada connection, instead of a file.
 	karmadaSecret string
 	// more backends, as in the configuration file.
@@ -66,6 +69,10 @@ type operatorOptions struct {
 	kinds, allowedKinds []any
 	// interpreters is the mode on Karmada; empty: the default.
 	interpreters string
+	// migrationsAtOnce is how many are handed over together; 0: all that scenarios keep in one phase together.
+	migrationsAtOnce int
+	// aliases are clusterAliases, as in the configuration file.
+	aliases []any
 }
 
 var (
@@ -110,7 +117,9 @@ func ownOperator(ctx context.Context, name string, opts operatorOptions) (o *ope
 	GinkgoHelper()
 	stopShared(ctx)
 	namespace = makeNamespace(ctx, name)
-	opts.namespaces = []string{namespace}
+	if !opts.everywhere {
+		opts.namespaces = []string{namespace}
+	}
 	o = newOperator(name, opts)
 	DeferCleanup(func(ctx SpecContext) { o.retire(ctx, namespace) }, NodeTimeout(4*time.Minute))
 	return o, namespace
@@ -161,6 +170,8 @@ func newOperator(name string, opts operatorOptions) *operator {
 				"ocm": map[string]any{"clusterSets": []string{"global"}}},
 		}, opts.more...),
 		"kinds": opts.kinds, "allowedKinds": opts.allowedKinds,
+		"migrations":     map[string]any{"atOnce": cmp.Or(opts.migrationsAtOnce, 100)},
+		"clusterAliases": opts.aliases,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.WriteFile(o.path("config.yaml"), raw, 0o600)).To(Succeed())

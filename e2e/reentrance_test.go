@@ -46,15 +46,11 @@ type attempt struct {
 	operator *operator
 	fw       *v1alpha1.FleetWorkload
 	pods     map[string]string
+	// retire clears away what the attempt has made.
+	retire func()
 }
 
 var acts = []act{
-	{
-		label: "create", kind: deployment,
-		before: func(context.Context, *attempt) {},
-		begin:  func(ctx context.Context, r *attempt) { create(ctx, r.fw) },
-		ended:  endsReady,
-	},
 	{
 		label: "update", kind: cloneSet,
 		before: isRunning,
@@ -166,11 +162,7 @@ var _ = Describe("An operator that is killed after a write", Label("laws", "law6
 					}
 					close(turns)
 					attempts.Wait()
-					// How many times a status is written depends on how reports come in. What is written to the backend
-					// does not: each of those writes was struck, or the attempts prove nothing.
-					toBackend := slices.DeleteFunc(alone.writes, func(e proxy.Entry) bool { return e.Server == "management" })
-					Expect(toBackend).NotTo(BeEmpty())
-					Expect(int(kills.Load())).To(BeNumerically(">=", len(toBackend)), "operators that were killed")
+					alone.wasStruck(int(kills.Load()))
 				}, SpecTimeout(12*time.Minute))
 		}
 	}
@@ -191,42 +183,68 @@ type outcome struct {
 	killed bool
 }
 
-// run carries the act out, with a kill after the k-th write unless k is zero, and returns how it ended. It compares that
-// with the run that was left alone, if there is one. The next run need not wait until this one is cleared away.
+// wasStruck wants enough kills. How many times a status is written depends on how reports come in. What is written to a backend
+// does not: each of those writes was struck, or the attempts prove nothing.
+func (o *outcome) wasStruck(kills int) {
+	GinkgoHelper()
+	toBackend := slices.DeleteFunc(slices.Clone(o.writes), func(e proxy.Entry) bool { return e.Server == "management" })
+	Expect(toBackend).NotTo(BeEmpty())
+	Expect(kills).To(BeNumerically(">=", len(toBackend)), "operators that were killed")
+}
+
+// run carries the act out, with a kill after the k-th write unless k is zero, in a namespace of its own.
 func (a act) run(ctx context.Context, backend string, k int, alone *outcome, cleaning *sync.WaitGroup) *outcome {
+	r := a.prepare(ctx, backend, k, cleaning)
+	defer r.explain(fmt.Sprintf("%s on %s, killed after write %d", a.label, backend, k))
+	a.before(ctx, r)
+	return a.perform(ctx, r, k, alone)
+}
+
+// prepare starts an operator for an attempt. The next one need not wait until this one is cleared away.
+func (a act) prepare(ctx context.Context, backend string, k int, cleaning *sync.WaitGroup) *attempt {
 	namespace := makeNamespace(ctx, "kill")
 	o := newOperator(fmt.Sprintf("%s-%s-%d", backend, a.label, k), operatorOptions{namespaces: []string{namespace}})
-	defer cleaning.Go(func() {
-		defer GinkgoRecover()
-		o.retire(context.WithoutCancel(ctx), namespace)
-	})
 	m := world.members
 	fw := workload(namespace, "web", backend, a.kind, 3)
 	fw.Spec.Placement.Clusters = on(m[0], m[1])
 	fw.Spec.Placement.Division = divided(weight(2, m[0]), weight(1, m[1]))
 	fw.Spec.Overrides = []v1alpha1.Override{envOverride("debug", m[1])}
 	r := &attempt{backend: backend, kind: a.kind, operator: o, fw: fw}
-	defer func() {
-		if problem := recover(); problem != nil {
-			AddReportEntry(fmt.Sprintf("%s on %s, killed after write %d", a.label, backend, k), ReportEntryVisibilityFailureOrVerbose,
-				o.writes()+"\n"+o.logTail(15))
-			panic(problem)
-		}
-	}()
+	r.retire = func() {
+		cleaning.Go(func() {
+			defer GinkgoRecover()
+			o.retire(context.WithoutCancel(ctx), namespace)
+		})
+	}
 	o.start(ctx)
 	o.connected(ctx, backend)
-	a.before(ctx, r)
-	o.journal.Reset()
+	return r
+}
+
+// explain ends an attempt, and says what was written when it has failed. It is to be deferred.
+func (r *attempt) explain(what string) {
+	r.retire()
+	if problem := recover(); problem != nil {
+		AddReportEntry(what, ReportEntryVisibilityFailureOrVerbose, r.operator.writes()+"\n"+r.operator.logTail(15))
+		panic(problem)
+	}
+}
+
+// perform carries the act out from where the attempt stands, with a kill after the k-th write unless k is zero. It compares how
+// it ended with the time when it was left alone, if there was one.
+func (a act) perform(ctx context.Context, r *attempt, k int, alone *outcome) *outcome {
+	GinkgoHelper()
+	r.operator.journal.Reset()
 	if k > 0 {
-		o.journal.KillAfter(k, o.kill)
+		r.operator.journal.KillAfter(k, r.operator.kill)
 	}
 	a.begin(ctx, r)
 	result := &outcome{killed: k > 0 && a.restartWhenKilled(ctx, r, k)}
 	Eventually(func(g Gomega) { a.ended(ctx, g, r) }).WithContext(ctx).Should(Succeed())
-	converged(ctx, o)
-	result.end, result.writes = endOf(ctx, r), o.journal.Entries()
+	converged(ctx, r.operator)
+	result.end, result.writes = endOf(ctx, r), r.operator.journal.Entries()
 	if alone != nil {
-		Expect(diff.Diff(alone.end, result.end)).To(BeEmpty(), "%s on %s, killed after write %d: - left alone, + killed", a.label, backend, k)
+		Expect(diff.Diff(alone.end, result.end)).To(BeEmpty(), "%s on %s, killed after write %d: - left alone, + killed", a.label, r.backend, k)
 	}
 	return result
 }
@@ -274,11 +292,17 @@ func endOf(ctx context.Context, r *attempt) *endState {
 	err := hub().Get(ctx, client.ObjectKeyFromObject(r.fw), fw)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 	if err == nil {
+		*fw.Status.ObservedGeneration -= fw.Generation
 		for i := range fw.Status.Conditions {
 			fw.Status.Conditions[i].LastTransitionTime.Reset()
+			fw.Status.Conditions[i].ObservedGeneration -= fw.Generation
 		}
 		for i := range fw.Status.Clusters {
 			fw.Status.Clusters[i].LastTransitionTime = nil
+		}
+		if m := fw.Status.Migration; m != nil && len(m.History) > 0 {
+			m.History = m.History[:1]
+			m.History[0].FinishedAt.Reset()
 		}
 		end.Status = plain(fw.Status)
 	}

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -32,26 +31,23 @@ type statusWatch struct {
 
 func watchStatuses(e *environment) *statusWatch {
 	GinkgoHelper()
-	ctx := context.Background()
-	c := e.clusters["hub"]
-	var list v1alpha1.FleetWorkloadList
-	Expect(c.List(ctx, &list)).To(Succeed())
-	from := &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, &v1alpha1.FleetWorkloadList{}, &client.ListOptions{Raw: &options})
-		},
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			var list v1alpha1.FleetWorkloadList
-			err := c.List(ctx, &list, &client.ListOptions{Raw: &options})
-			return &list, err
-		},
-	}
-	w := &statusWatch{done: make(chan struct{})}
-	var err error
-	w.watcher, err = watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, from)
-	Expect(err).NotTo(HaveOccurred())
+	watcher := watchAll(context.Background(), e.clusters["hub"], &v1alpha1.FleetWorkloadList{})
+	w := &statusWatch{watcher: watcher, done: make(chan struct{})}
 	go w.run()
 	return w
+}
+
+// watchAll lists objects and sees every event from then on: a watch that breaks goes on where it was.
+func watchAll(ctx context.Context, c *cluster, list client.ObjectList, opts ...client.ListOption) *watchtools.RetryWatcher {
+	GinkgoHelper()
+	Expect(c.List(ctx, list, opts...)).To(Succeed())
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList), append(opts, &client.ListOptions{Raw: &options})...)
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return watcher
 }
 
 func (w *statusWatch) run() {

@@ -1,0 +1,188 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/proxy"
+)
+
+// look has the operator look at workloads now.
+func look(ctx context.Context, all []*livedOn) {
+	GinkgoHelper()
+	for _, r := range all {
+		edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) {
+			if fw.Annotations == nil {
+				fw.Annotations = map[string]string{}
+			}
+			fw.Annotations["example.com/look"] = fmt.Sprint(time.Now().UnixNano())
+		})
+	}
+}
+
+// impatient waves have little time.
+func impatient(timeout time.Duration, action v1alpha1.FailureAction) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Migration.Timeout, fw.Spec.Migration.OnFailure = soak(timeout), action
+	}
+}
+
+// fails waits until a wave has failed, and is in one of the phases.
+func fails(ctx context.Context, wave int32, phases []v1alpha1.MigrationPhase, all ...*livedOn) {
+	GinkgoHelper()
+	for _, r := range all {
+		eventually(ctx, r.fw, readyTimeout, func(g Gomega) {
+			g.Expect(r.fw.Status.Migration).NotTo(BeNil())
+			g.Expect(phases).To(ContainElement(r.fw.Status.Migration.Phase))
+			g.Expect(r.fw.Status.Migration.Wave).To(HaveValue(Equal(wave)))
+			g.Expect(r.fw.Status.Migration.Failure).To(ContainSubstring("cluster " + world.members[wave]))
+		})
+	}
+}
+
+var _ = Describe("A wave that fails", Label("handover", "karmada", "ocm"), func() {
+	BeforeEach(func(ctx SpecContext) { sharedOperator(ctx) })
+
+	It("goes back or stays, as asked, and is tried again when a person says so", func(ctx SpecContext) {
+		const little = 5 * time.Second
+		convoys := newConvoys(ctx, "fails", onTwo("back", impatient(time.Minute, v1alpha1.FailureActionRollback)),
+			onTwo("stay", impatient(time.Minute, v1alpha1.FailureActionPause)))
+		all := named(convoys)
+		turn(ctx, all...)
+		asks(ctx, 0, all...)
+		for _, r := range all {
+			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Migration.Timeout = soak(little) })
+		}
+		release := brakes()
+		approve(ctx, 0, all...)
+		back, stays := []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRolledBack}, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseHandingOver}
+		// A source that has not begun to stop has nothing to take back.
+		fails(ctx, 1, append(back, v1alpha1.MigrationPhaseRollingBack), named(convoys, "back")...)
+		fails(ctx, 1, stays, named(convoys, "stay")...)
+		for _, r := range named(convoys, "stay") {
+			Expect(becomesStalled(ctx, r.fw, v1alpha1.ReasonMigrationFailed)).To(And(ContainSubstring("Try it again with: kubectl annotate"),
+				ContainSubstring("cluster "+world.members[1]), ContainSubstring("set spec.backend back")))
+		}
+		release()
+		fails(ctx, 1, back, named(convoys, "back")...)
+		for _, c := range convoys {
+			writtenBy(ctx, c.all[0].fw, otherBackend(c.backend), c.backend)
+		}
+		for _, r := range all {
+			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Migration.Timeout = nil })
+		}
+		By("trying again")
+		approve(ctx, 1, all...) // the retry
+		for _, r := range all {
+			eventually(ctx, r.fw, readyTimeout, func(g Gomega) { g.Expect(r.fw.Status.Migration.Failure).To(BeEmpty()) })
+		}
+		approve(ctx, 1, all...)
+		arrive(ctx, all...)
+		ended(v1alpha1.MigrationPhaseCompleted, all...)
+		for _, c := range convoys {
+			c.unharmed(ctx)
+		}
+	}, SpecTimeout(5*time.Minute))
+})
+
+var _ = Describe("A backend that is lost during a hand-over", Label("handover", "laws", "law8", "karmada", "ocm"), func() {
+	It("freezes it, in each phase, and costs no pod", func(ctx SpecContext) {
+		o, _ := ownOperator(ctx, "frozen", operatorOptions{everywhere: true})
+		o.start(ctx)
+		convoys := newConvoys(ctx, "frozen", onTwo("shadowing"), onTwo("handing"), onTwo("verifying"), onTwo("releasing"), onTwo("back"))
+		all := named(convoys)
+
+		By("bringing one into each phase")
+		turn(ctx, named(convoys, "handing", "verifying", "releasing", "back")...)
+		approve(ctx, 0, named(convoys, "releasing")...)
+		asks(ctx, 1, named(convoys, "releasing")...)
+		asks(ctx, 0, named(convoys, "handing", "verifying", "back")...)
+		release := brakes()
+		turn(ctx, named(convoys, "shadowing", "back")...)
+		approve(ctx, 0, named(convoys, "handing")...)
+		approve(ctx, 1, named(convoys, "releasing")...)
+		for name, phase := range map[string]v1alpha1.MigrationPhase{
+			"shadowing": v1alpha1.MigrationPhaseShadowing, "handing": v1alpha1.MigrationPhaseHandingOver,
+			"verifying": v1alpha1.MigrationPhaseVerifying, "releasing": v1alpha1.MigrationPhaseReleasing,
+			"back": v1alpha1.MigrationPhaseRollingBack,
+		} {
+			inPhase(ctx, phase, named(convoys, name)...)
+		}
+		By("losing the source of some, the target of the others, and then the other way around")
+		for _, lost := range []*proxy.Proxy{o.karmada, o.ocm} {
+			phases := map[*livedOn]v1alpha1.MigrationPhase{}
+			for _, r := range all {
+				refresh(ctx, r.fw)
+				phases[r] = r.fw.Status.Migration.Phase
+			}
+			DeferCleanup(func() { lost.Set(proxy.Forward) })
+			lost.Set(proxy.Refuse)
+			look(ctx, all)
+			for _, r := range all {
+				unavailable(ctx, r.fw)
+				Expect(r.fw.Status.Migration.FrozenSince).NotTo(BeNil())
+				Expect(r.fw.Status.Migration.Phase).To(Equal(phases[r]))
+			}
+			lost.Set(proxy.Forward)
+			o.connected(ctx, backends...)
+			look(ctx, all)
+			for _, r := range all {
+				eventually(ctx, r.fw, readyTimeout, func(g Gomega) { g.Expect(r.fw.Status.Migration.FrozenSince).To(BeNil()) })
+			}
+		}
+		release()
+		By("going on")
+		forth := named(convoys, "shadowing", "handing", "verifying")
+		approve(ctx, 0, named(convoys, "shadowing", "verifying")...)
+		approve(ctx, 1, forth...)
+		arrive(ctx, all...)
+		ended(v1alpha1.MigrationPhaseRolledBack, named(convoys, "back")...)
+		ended(v1alpha1.MigrationPhaseCompleted, append(forth, named(convoys, "releasing")...)...)
+		for _, c := range convoys {
+			c.unharmed(ctx)
+		}
+	}, SpecTimeout(6*time.Minute))
+})
+
+var _ = Describe("A member that is lost during its wave", Label("handover", "karmada", "ocm"), func() {
+	BeforeEach(func(ctx SpecContext) { sharedOperator(ctx) })
+
+	It("is waited for, or its wave goes back, and its pods stay", func(ctx SpecContext) {
+		lost := world.members[1]
+		convoys := newConvoys(ctx, "paused", onTwo("waits"), onTwo("fails", impatient(10*time.Minute, v1alpha1.FailureActionRollback)))
+		waits, late, all := named(convoys, "waits"), named(convoys, "fails"), named(convoys)
+		turn(ctx, all...)
+		asks(ctx, 0, all...)
+		for _, r := range late {
+			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Migration.Timeout = soak(5 * time.Second) })
+		}
+		resume := func(ctx SpecContext) { Expect(world.fleet.ResumeMember(ctx, lost)).To(Succeed()) }
+		DeferCleanup(resume, NodeTimeout(2*time.Minute))
+		Expect(world.fleet.PauseMember(ctx, lost)).To(Succeed())
+		approve(ctx, 0, all...)
+		inPhase(ctx, v1alpha1.MigrationPhaseHandingOver, waits...)
+		fails(ctx, 1, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRollingBack}, late...)
+		for _, r := range waits {
+			Expect(condition(r.fw, v1alpha1.ConditionReady).Status).NotTo(Equal(metav1.ConditionTrue))
+			Expect(r.fw.Status.Migration.Failure).To(BeEmpty())
+		}
+		resume(ctx)
+		fails(ctx, 1, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRolledBack}, late...)
+		turn(ctx, late...)
+		approve(ctx, 1, waits...)
+		arrive(ctx, all...)
+		ended(v1alpha1.MigrationPhaseCompleted, waits...)
+		ended(v1alpha1.MigrationPhaseRolledBack, late...)
+		for _, c := range convoys {
+			c.unharmed(ctx)
+		}
+	}, SpecTimeout(6*time.Minute))
+})
