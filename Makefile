@@ -102,7 +102,7 @@ e2e: ## Run drivers and scenarios on a real fleet of their own (E2E_ARGS=-ginkgo
 	$(say) 'drivers'; \
 	go test -tags e2e -count=1 -timeout 30m -p 1 -parallel 6 $$drivers; \
 	$(say) 'scenarios'; \
-	go test -tags e2e -count=1 -timeout 50m -p 1 -v $$scenarios $(E2E_ARGS)
+	go test -tags e2e -count=1 -timeout 60m -p 1 -v $$scenarios $(E2E_ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
@@ -112,6 +112,11 @@ fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
 bench: ## Measure our work beside other people's, in the same run; fails when a bar is missed
 	@$(say) 'comparisons' >&2
 	@go run ./hack/bench
+
+.PHONY: bench-migration
+bench-migration: ## Measure hand-overs of 1 and 100 FleetWorkloads on a fleet of its own (LAB_DIR=.lab reuses one without an operator)
+	@$(say) 'hand-overs' >&2
+	@go run ./hack/bench -migrations 1,100 -fleet "$${LAB_DIR:-}"
 
 ##@ Check
 

@@ -12,7 +12,7 @@ import (
 
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 // fanOut compares how long it takes to bring a workload, and then another image of it, to many clusters: by a
@@ -61,11 +61,10 @@ func (f figures) String() string {
 
 // Names of the sides.
 const (
-	sideAdopt   = "ours-adopt"
-	sideDefault = "ours-default"
-	sideBare    = "bare"
-	sideAsking  = "bare-asking"
-	sideOCM     = "ocm"
+	sideOurs   = "ours"
+	sideBare   = "bare"
+	sideAsking = "bare-asking"
+	sideOCM    = "ocm"
 )
 
 // fanOutComparisons measures in rounds and returns the lines. Progress and what explains the figures go to progress.
@@ -80,7 +79,8 @@ func fanOutComparisons(ctx context.Context, clusters, rounds int, progress io.Wr
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, h.lab.Stop()) }()
-	o, err := startOperator(ctx, dir, h.lab.Kubeconfig(), progress)
+	kubeconfig := h.lab.Kubeconfig()
+	o, err := startOperator(ctx, dir, kubeconfig, []config.Backend{ocmBackend(kubeconfig)}, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func fanOutComparisons(ctx context.Context, clusters, rounds int, progress io.Wr
 // workloads of its kind and namespace share.
 func (f *fanOut) run(ctx context.Context, rounds int, progress io.Writer) error {
 	const resident = "resident"
-	first := &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyFail}
+	first := &byOperator{hub: f.hub}
 	if _, _, err := f.turn(ctx, &measured{side: first}, resident, false); err != nil {
 		return err
 	}
@@ -112,13 +112,12 @@ func (f *fanOut) run(ctx context.Context, rounds int, progress io.Writer) error 
 		return err
 	}
 	bare := byBareClient{hub: f.hub, model: m}
-	f.order = []string{sideDefault, sideBare, sideOCM, sideAdopt, sideAsking}
+	f.order = []string{sideOurs, sideBare, sideOCM, sideAsking}
 	f.sides = map[string]*measured{
-		sideDefault: {side: &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyFail}, meanwhile: answerQuestions, changes: true},
-		sideAdopt:   {side: &byOperator{hub: f.hub, conflict: v1alpha1.ConflictPolicyAdopt}, meanwhile: answerNothing},
-		sideBare:    {side: &bare, meanwhile: answerNothing, changes: true},
-		sideAsking:  {side: &byAskingClient{byBareClient: bare, members: f.members}, meanwhile: answerQuestions},
-		sideOCM:     {side: &byReplicaSet{hub: f.hub, model: m}, meanwhile: answerNothing, changes: true},
+		sideOurs:   {side: &byOperator{hub: f.hub}, meanwhile: answerQuestions, changes: true},
+		sideBare:   {side: &bare, meanwhile: answerNothing, changes: true},
+		sideAsking: {side: &byAskingClient{byBareClient: bare, members: f.members}, meanwhile: answerQuestions},
+		sideOCM:    {side: &byReplicaSet{hub: f.hub, model: m}, meanwhile: answerNothing, changes: true},
 	}
 	for round := range rounds {
 		for i := range f.order {
@@ -237,7 +236,7 @@ func delivered(name, image string) func(*workv1.ManifestWork) bool {
 
 // results are the lines: times on the clock, then processor times.
 func (f *fanOut) results(clusters int) []result {
-	adopt, ask, bare, asking, ocm := f.sides[sideAdopt], f.sides[sideDefault], f.sides[sideBare], f.sides[sideAsking], f.sides[sideOCM]
+	ours, bare, asking, ocm := f.sides[sideOurs], f.sides[sideBare], f.sides[sideAsking], f.sides[sideOCM]
 	var lines []result
 	for _, unit := range []struct {
 		suffix string
@@ -252,13 +251,11 @@ func (f *fanOut) results(clusters int) []result {
 			c := comparison{name: fmt.Sprintf("fanout-%s%s/%d", name, unit.suffix, clusters), bar: bar, slower: slower}
 			lines = append(lines, result{comparison: c, oursTime: medianOf(ours, unit.of), peerTime: medianOf(peer, unit.of)})
 		}
-		line("create", 1.5, true, adopt.created, bare.created)
-		line("create-ocm", unit.fasterThanOCM, false, adopt.created, ocm.created)
-		line("image", 1.5, true, ask.changed, bare.changed)
-		line("image-ocm", unit.fasterThanOCM, false, ask.changed, ocm.changed)
-		line("ask-create", 1.5, true, ask.created, asking.created)
-		// No bar: OCM's controller asks nobody.
-		line("ask-create-ocm", 0, false, ask.created, ocm.created)
+		line("create", 1.5, true, ours.created, asking.created)
+		// No bar: OCM's controller asks nobody, and takes over what it finds.
+		line("create-ocm", 0, false, ours.created, ocm.created)
+		line("image", 1.5, true, ours.changed, bare.changed)
+		line("image-ocm", unit.fasterThanOCM, false, ours.changed, ocm.changed)
 	}
 	return lines
 }

@@ -127,9 +127,11 @@ func TestReadEffort(t *testing.T) {
 controller_runtime_reconcile_total{controller="fleetworkload",result="error"} 2
 controller_runtime_reconcile_total{controller="fleetworkload",result="success"} 40
 controller_runtime_reconcile_total_other 7
+workqueue_depth{controller="fleetworkload",name="fleetworkload",priority="0"} 3
+controller_runtime_active_workers{controller="fleetworkload"} 2
 process_cpu_seconds_total 1.5
 `))
-	if err != nil || e.passes != 42 || e.processor != 1500*time.Millisecond {
+	if err != nil || e.passes != 42 || e.pending != 5 || e.processor != 1500*time.Millisecond {
 		t.Errorf("got %+v, %v", e, err)
 	}
 }
@@ -151,16 +153,16 @@ func TestFanOutResults(t *testing.T) {
 		return &measured{created: f, changed: f}
 	}
 	f := &fanOut{sides: map[string]*measured{
-		sideAdopt: took(14, 30), sideDefault: took(14, 30), sideBare: took(10, 15), sideAsking: took(20, 30), sideOCM: took(13, 60),
+		sideOurs: took(14, 30), sideBare: took(10, 15), sideAsking: took(20, 30), sideOCM: took(13, 60),
 	}}
 	got := map[string]bool{}
 	for _, r := range f.results(1000) {
 		got[r.name] = r.ok()
 	}
 	for name, want := range map[string]bool{
-		"fanout-create/1000": true, "fanout-create-ocm/1000": false, "fanout-create-processor/1000": false,
-		"fanout-create-ocm-processor/1000": true, "fanout-image/1000": true, "fanout-ask-create/1000": true,
-		"fanout-ask-create-ocm/1000": true,
+		"fanout-create/1000": true, "fanout-create-processor/1000": true, "fanout-create-ocm/1000": true,
+		"fanout-create-ocm-processor/1000": true, "fanout-image/1000": true, "fanout-image-processor/1000": false,
+		"fanout-image-ocm/1000": false, "fanout-image-ocm-processor/1000": true,
 	} {
 		if ok, there := got[name]; !there || ok != want {
 			t.Errorf("%s is %t (there: %t), want %t", name, ok, there, want)

@@ -24,11 +24,14 @@ func main() {
 	klog.SetLogger(logr.Discard())
 	var o options
 	flag.IntVar(&o.clusters, "clusters", 1000, "clusters of the fan-out")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds of the fan-out")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds of the fan-out, and of hand-overs of one FleetWorkload")
 	flag.BoolVar(&o.onlyFanOut, "only-fanout", false, "leave the other comparisons out")
+	flag.StringVar(&o.migrations, "migrations", "",
+		"numbers of FleetWorkloads, such as 1,100, to hand over between backends on the test fleet, in place of all comparisons")
+	flag.StringVar(&o.fleet, "fleet", "", "folder of a running test fleet without an operator, for the hand-overs; when empty, one is started and removed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	ok, err := bench(ctx, o)
+	ok, err := o.bench(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -41,9 +44,18 @@ func main() {
 type options struct {
 	clusters, rounds int
 	onlyFanOut       bool
+	migrations       string
+	fleet            string
 }
 
-func bench(ctx context.Context, o options) (bool, error) {
+func (o options) bench(ctx context.Context) (bool, error) {
+	if o.migrations != "" {
+		return handOvers(ctx, o, os.Stderr)
+	}
+	return comparisons(ctx, o)
+}
+
+func comparisons(ctx context.Context, o options) (bool, error) {
 	// Not among the lines, which are for machines too.
 	fmt.Fprintf(os.Stderr, "%s/%s, %d processors, %s; medians; aggregate: processor time, fanout: time on the clock\n",
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())

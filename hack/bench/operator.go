@@ -37,15 +37,25 @@ type operator struct {
 	err     error
 }
 
-// startOperator builds the operator and starts it with the hub as its management cluster and as its only backend.
-func startOperator(ctx context.Context, dir, kubeconfig string, progress io.Writer) (*operator, error) {
+// ocmBackend is the configuration of a hub as a backend.
+func ocmBackend(kubeconfig string) config.Backend {
+	return config.Backend{
+		Name: backend, Type: config.TypeOCM, Connection: config.Connection{KubeconfigFile: kubeconfig},
+		OCM: &config.OCM{ClusterSets: []string{clusterSet}},
+	}
+}
+
+// startOperator builds the operator and starts it with a management cluster and backends. Its log stays in the folder.
+func startOperator(
+	ctx context.Context, dir, kubeconfig string, backends []config.Backend, progress io.Writer,
+) (*operator, error) {
 	program := filepath.Join(dir, "manager")
 	fmt.Fprintln(progress, "building the operator")
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/manager")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the operator: %w\n%s", err, out)
 	}
-	file, err := writeConfig(dir, kubeconfig)
+	file, err := writeConfig(dir, backends)
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +90,8 @@ func startOperator(ctx context.Context, dir, kubeconfig string, progress io.Writ
 	return o, nil
 }
 
-func writeConfig(dir, kubeconfig string) (string, error) {
-	raw, err := yaml.Marshal(config.Configuration{
-		APIVersion: config.APIVersion, Kind: config.Kind,
-		Backends: []config.Backend{{
-			Name: backend, Type: config.TypeOCM, Connection: config.Connection{KubeconfigFile: kubeconfig},
-			OCM: &config.OCM{ClusterSets: []string{clusterSet}},
-		}},
-	})
+func writeConfig(dir string, backends []config.Backend) (string, error) {
+	raw, err := yaml.Marshal(config.Configuration{APIVersion: config.APIVersion, Kind: config.Kind, Backends: backends})
 	if err != nil {
 		return "", fmt.Errorf("encode the operator's configuration: %w", err)
 	}
@@ -134,6 +138,8 @@ func (o *operator) stop() error {
 type effort struct {
 	passes    int
 	processor time.Duration
+	// pending is what it has yet to look at, or is looking at.
+	pending int
 }
 
 // effort reads the operator's metrics.
@@ -157,18 +163,22 @@ func readEffort(metrics io.Reader) (effort, error) {
 	for lines.Scan() {
 		name, number, _ := strings.Cut(lines.Text(), " ")
 		name, _, _ = strings.Cut(name, "{")
-		if name != "controller_runtime_reconcile_total" && name != "process_cpu_seconds_total" {
+		var add func(value float64)
+		switch name {
+		case "controller_runtime_reconcile_total":
+			add = func(value float64) { e.passes += int(value) }
+		case "workqueue_depth", "controller_runtime_active_workers":
+			add = func(value float64) { e.pending += int(value) }
+		case "process_cpu_seconds_total":
+			add = func(value float64) { e.processor = time.Duration(value * float64(time.Second)) }
+		default:
 			continue
 		}
 		value, err := strconv.ParseFloat(number, 64)
 		if err != nil {
 			return effort{}, fmt.Errorf("read the operator's metric %s: %w", name, err)
 		}
-		if name == "process_cpu_seconds_total" {
-			e.processor = time.Duration(value * float64(time.Second))
-		} else {
-			e.passes += int(value)
-		}
+		add(value)
 	}
 	return e, lines.Err()
 }

@@ -15,6 +15,10 @@ const (
 
 // poll asks until there is no error.
 func poll(ctx context.Context, what string, ask func() error) error {
+	return pollFor(ctx, patience, what, ask)
+}
+
+func pollFor(ctx context.Context, patience time.Duration, what string, ask func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()
 	ticker := time.NewTicker(interval)

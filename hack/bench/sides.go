@@ -44,14 +44,13 @@ type side interface {
 // byOperator is a FleetWorkload.
 type byOperator struct {
 	hub      *hub
-	conflict v1alpha1.ConflictPolicy
 	workload *v1alpha1.FleetWorkload
 }
 
 func (s *byOperator) prepare(_ context.Context, name string) error {
 	s.workload = &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	s.workload.Spec = v1alpha1.FleetWorkloadSpec{
-		Backend: backend, ConflictPolicy: s.conflict, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
+		Backend: backend, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
 		Template:  runtime.RawExtension{Raw: manifest(name, firstImage)},
 		Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
 	}

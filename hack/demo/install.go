@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
+	"github.com/fleetworkload/fleetworkload/hack/install"
 )
 
 // deletionTimeout is how long the deletion of FleetWorkloads of an earlier run may take.
@@ -24,25 +23,12 @@ const deletionTimeout = time.Minute
 
 // build makes the binaries that the demo runs and recommends. It takes seconds when nothing has changed.
 func build(ctx context.Context, out io.Writer) error {
-	return command(ctx, out, nil, "go", "build", "-o", "bin/", "./cmd/manager", "./cmd/kubectl-fw")
+	return install.Command(ctx, out, nil, "go", "build", "-o", "bin/", "./cmd/manager", "./cmd/kubectl-fw")
 }
 
-// install puts onto both control planes what an administrator would: the kustomize bases of config/, all but the
-// operator's Deployment, since it runs as a process here.
+// install puts onto both control planes what an administrator would.
 func (d *demo) install(ctx context.Context, out io.Writer) error {
-	for _, base := range []struct{ cluster, path string }{
-		{lab.Hub, "config/crd"},
-		{lab.Hub, "config/rbac/account"},
-		{lab.Hub, "config/rbac/management"},
-		{lab.Hub, "config/backends/ocm"},
-		{lab.Karmada, "config/backends/karmada"},
-	} {
-		fmt.Fprintf(out, "%-8s kubectl apply -k %s\n", base.cluster, base.path)
-		if err := d.kubectl(ctx, io.Discard, base.cluster, "apply", "--server-side", "--force-conflicts", "-k", base.path); err != nil {
-			return err
-		}
-	}
-	return d.kubectl(ctx, io.Discard, lab.Hub, "wait", "--for=condition=Established", "--timeout=30s", "crd/fleetworkloads.apps.fleetworkload.io")
+	return install.Bases(ctx, d.fleet, out)
 }
 
 // sample is a file of config/samples and what it asks for, as a person reads it. The operator has no part in these
@@ -76,8 +62,15 @@ func samples() []sample {
 	deployment := func(name string) sample {
 		return sample{name: name, kind: "Deployment", resource: "deployments", group: "apps/v1", clusters: duplicated}
 	}
+	statefulSet := sample{
+		name: "statefulset-karmada", kind: "StatefulSet", resource: "statefulsets", group: "apps.kruise.io/v1beta1",
+		clusters: map[string]want{
+			"member1": {replicas: 2, image: "nginx:1.27", difference: "label example.com/channel", value: ""},
+			"member2": {replicas: 2, image: "nginx:1.27", difference: "label example.com/channel", value: "canary"},
+		},
+	}
 	return []sample{
-		cloneSet("cloneset-karmada"), cloneSet("cloneset-ocm"), deployment("deployment-karmada"), deployment("deployment-ocm"),
+		cloneSet("cloneset-karmada"), cloneSet("cloneset-ocm"), deployment("deployment-karmada"), deployment("deployment-ocm"), statefulSet,
 	}
 }
 
@@ -87,7 +80,7 @@ func (s sample) file() string { return filepath.Join("config", "samples", s.name
 func (d *demo) applySamples(ctx context.Context, out io.Writer) error {
 	manifest := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, namespace)
 	args := []string{d.fleet.Kubectl(), "--kubeconfig", d.fleet.Kubeconfig(lab.Hub), "apply", "--server-side", "-f", "-"}
-	if err := command(ctx, io.Discard, strings.NewReader(manifest), args[0], args[1:]...); err != nil {
+	if err := install.Command(ctx, io.Discard, strings.NewReader(manifest), args[0], args[1:]...); err != nil {
 		return err
 	}
 	if err := d.awaitDeleted(ctx, out); err != nil {
@@ -150,16 +143,5 @@ func introduction(path string) string {
 
 // kubectl runs the fleet's kubectl as administrator of a cluster.
 func (d *demo) kubectl(ctx context.Context, out io.Writer, cluster string, args ...string) error {
-	return command(ctx, out, nil, d.fleet.Kubectl(), append([]string{"--kubeconfig", d.fleet.Kubeconfig(cluster)}, args...)...)
-}
-
-// command runs a program. Its error has what the program said.
-func command(ctx context.Context, out io.Writer, in io.Reader, name string, args ...string) error {
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, io.MultiWriter(out, &said)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, bytes.TrimSpace(said.Bytes()))
-	}
-	return nil
+	return install.Kubectl(ctx, d.fleet, out, cluster, args...)
 }

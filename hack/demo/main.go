@@ -1,6 +1,7 @@
 // Command demo shows the operator at work: it starts the test fleet, runs the operator with exactly its own rights,
-// hands it four FleetWorkloads, shows their status while it changes, and then looks at the member clusters whether they
-// really run what was asked. Fleet and operator are left running.
+// hands it five FleetWorkloads, shows their status while it changes, and then looks at the member clusters whether they
+// really run what was asked. At the end two of them move to the other backend and back, and no pod may notice. Fleet and
+// operator are left running.
 package main
 
 import (
@@ -35,7 +36,7 @@ type demo struct {
 
 func main() {
 	dir := flag.String("dir", lab.DefaultDir, "folder of the test fleet")
-	timeout := flag.Duration("timeout", 5*time.Minute, "how long the workloads may take to become ready")
+	timeout := flag.Duration("timeout", 5*time.Minute, "how long the workloads may take to become ready, and to move")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,15 +70,16 @@ func (d *demo) run(ctx context.Context) error {
 		{"Start the test fleet: Karmada, Open Cluster Management, three member clusters", d.startFleet},
 		{"Install the CRD and the operator's rights", d.install},
 		{"Run the operator with its own account", d.runOperator},
-		{"Apply four FleetWorkloads", d.applySamples},
+		{"Apply five FleetWorkloads", d.applySamples},
 		{"Watch them become ready", d.watch},
 		{"Look at the member clusters: do they run what was asked?", d.prove},
+		{"Hand a CloneSet and an Advanced StatefulSet over to OCM and back, with an eye on every pod", d.handOver},
 	} {
 		if err := p.step(ctx, step.title, step.run); err != nil {
 			return d.withLogs(ctx, err)
 		}
 	}
-	fmt.Fprintf(d.out, "\nEverything runs as asked, after %s.\n", time.Since(began).Round(time.Second))
+	fmt.Fprintf(d.out, "\nEverything runs as asked, and no pod noticed the hand-over, after %s.\n", time.Since(began).Round(time.Second))
 	d.sayNext()
 	return nil
 }

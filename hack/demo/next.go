@@ -26,6 +26,9 @@ Fleet and operator go on running. Try:
   kubectl fw -n %[3]s render --config %[4]s -f config/samples/deployment-karmada.yaml
   kubectl fw -n %[3]s render --config %[4]s -f config/samples/deployment-karmada.yaml --backend ocm
 
+  # Hand a workload over to OCM once more, and watch; back again with --to karmada, from wherever it is
+  kubectl fw -n %[3]s migrate cloneset-karmada --to ocm --wait
+
   # Lose a member cluster, watch its numbers turn stale (about a minute), get it back
   go run ./e2e/lab/cmd/lab --dir %[5]s member pause member1
   kubectl fw -n %[3]s status cloneset-ocm --watch

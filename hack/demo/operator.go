@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -23,13 +22,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
+	"github.com/fleetworkload/fleetworkload/hack/install"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 const (
-	account         = "fleetworkload"
-	systemNamespace = "fleetworkload-system"
-	leaseName       = "fleetworkload.fleetworkload.io"
+	leaseName = "fleetworkload.fleetworkload.io"
 	// tokenLifetime is how long an operator that is left running can work.
 	tokenLifetime = 7 * 24 * time.Hour
 	pidFile       = "operator.pid"
@@ -56,7 +54,7 @@ func (d *demo) runOperator(ctx context.Context, out io.Writer) error {
 		if err := d.issueKubeconfig(ctx, cluster); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%-8s token of ServiceAccount %s/%s in %s\n", cluster, systemNamespace, account, relative(d.kubeconfig(cluster)))
+		fmt.Fprintf(out, "%-8s token of ServiceAccount %s/%s in %s\n", cluster, install.Namespace, install.Account, relative(d.kubeconfig(cluster)))
 	}
 	if err := d.writeConfig(); err != nil {
 		return err
@@ -80,23 +78,17 @@ func (d *demo) issueKubeconfig(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	clients, err := kubernetes.NewForConfig(admin)
+	token, err := install.Token(ctx, admin, cluster, tokenLifetime)
 	if err != nil {
-		return fmt.Errorf("client of %s: %w", cluster, err)
-	}
-	seconds := int64(tokenLifetime.Seconds())
-	token, err := clients.CoreV1().ServiceAccounts(systemNamespace).CreateToken(ctx, account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("issue a token of ServiceAccount %s/%s on %s: %w", systemNamespace, account, cluster, err)
+		return err
 	}
 	if err := rest.LoadTLSFiles(admin); err != nil {
 		return fmt.Errorf("read certificates of %s: %w", cluster, err)
 	}
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters[cluster] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
-	kubeconfig.AuthInfos[account] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	kubeconfig.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: account, Namespace: systemNamespace}
+	kubeconfig.AuthInfos[install.Account] = &clientcmdapi.AuthInfo{Token: token}
+	kubeconfig.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: install.Account, Namespace: install.Namespace}
 	kubeconfig.CurrentContext = cluster
 	raw, err := clientcmd.Write(*kubeconfig)
 	if err != nil {
@@ -144,7 +136,7 @@ func (d *demo) start() (*operator, error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(binary, "--config", d.path("operator.yaml"), "--kubeconfig", d.kubeconfig(lab.Hub),
-		"--namespace", systemNamespace, "--metrics-bind-address", metrics, "--health-probe-bind-address", health)
+		"--namespace", install.Namespace, "--metrics-bind-address", metrics, "--health-probe-bind-address", health)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -182,14 +174,14 @@ func (d *demo) awaitLease(ctx context.Context, began time.Time, out io.Writer) e
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
-		lease, err := clients.CoordinationV1().Leases(systemNamespace).Get(ctx, leaseName, metav1.GetOptions{})
+		lease, err := clients.CoordinationV1().Leases(install.Namespace).Get(ctx, leaseName, metav1.GetOptions{})
 		if err == nil && lease.Spec.AcquireTime != nil && lease.Spec.AcquireTime.After(began.Truncate(time.Second)) {
 			fmt.Fprintf(out, "it leads and works, %s after its start\n", time.Since(began).Round(100*time.Millisecond))
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the operator does not get its lease %s/%s: another one may hold it: %w", systemNamespace, leaseName, context.Cause(ctx))
+			return fmt.Errorf("the operator does not get its lease %s/%s: another one may hold it: %w", install.Namespace, leaseName, context.Cause(ctx))
 		case err := <-d.operator.exited:
 			return fmt.Errorf("the operator has ended: %w", errors.Join(err, errors.New("see its log")))
 		case <-time.After(200 * time.Millisecond):

@@ -29,18 +29,34 @@ type finding struct {
 func (d *demo) prove(ctx context.Context, out io.Writer) error {
 	var findings []finding
 	for _, s := range samples() {
-		for _, m := range d.fleet.Members() {
-			c, _, err := d.client(m.Name)
-			if err != nil {
-				return err
-			}
-			f, err := look(ctx, c, s, m.Name)
-			if err != nil {
-				return fmt.Errorf("read %s %s/%s on %s: %w", s.kind, namespace, s.name, m.Name, err)
-			}
-			findings = append(findings, f)
+		found, err := d.inspect(ctx, s, carrierOf(s.name))
+		if err != nil {
+			return err
 		}
+		findings = append(findings, found...)
 	}
+	return report(out, findings)
+}
+
+// inspect reads one workload from every member cluster.
+func (d *demo) inspect(ctx context.Context, s sample, carrier string) ([]finding, error) {
+	var findings []finding
+	for _, m := range d.fleet.Members() {
+		c, _, err := d.client(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := look(ctx, c, s, m.Name, carrier)
+		if err != nil {
+			return nil, fmt.Errorf("read %s %s/%s on %s: %w", s.kind, namespace, s.name, m.Name, err)
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// report shows what was found. It is an error when something is not as asked.
+func report(out io.Writer, findings []finding) error {
 	if err := printFindings(out, findings); err != nil {
 		return err
 	}
@@ -74,11 +90,10 @@ func printFindings(out io.Writer, findings []finding) error {
 const settle = 10 * time.Second
 
 // look reads one workload on one member. A cluster that was not chosen must have nothing.
-func look(ctx context.Context, c dynamic.Interface, s sample, cluster string) (finding, error) {
-	wanted, chosen := s.clusters[cluster]
+func look(ctx context.Context, c dynamic.Interface, s sample, cluster, carrier string) (finding, error) {
 	deadline := time.Now().Add(settle)
 	for {
-		f, err := lookOnce(ctx, c, s, cluster, wanted, chosen)
+		f, err := lookOnce(ctx, c, s, cluster, carrier)
 		if err != nil || len(f.problems) == 0 || time.Now().After(deadline) {
 			return f, err
 		}
@@ -90,7 +105,8 @@ func look(ctx context.Context, c dynamic.Interface, s sample, cluster string) (f
 	}
 }
 
-func lookOnce(ctx context.Context, c dynamic.Interface, s sample, cluster string, wanted want, chosen bool) (finding, error) {
+func lookOnce(ctx context.Context, c dynamic.Interface, s sample, cluster, carrier string) (finding, error) {
+	wanted, chosen := s.clusters[cluster]
 	f := finding{workload: s.kind + " " + s.name, cluster: cluster, carrier: "-", replicas: "-", pods: "-", image: "-", difference: "-"}
 	gv, err := schema.ParseGroupVersion(s.group)
 	if err != nil {
@@ -116,9 +132,12 @@ func lookOnce(ctx context.Context, c dynamic.Interface, s sample, cluster string
 	if err != nil {
 		return f, fmt.Errorf("list its pods: %w", err)
 	}
+	if f.carrier, err = carrierNow(ctx, c, obj); err != nil {
+		return f, err
+	}
 	f.compare(obj, pods.Items, wanted)
-	if want := carrierOf(s.name); f.carrier != want {
-		f.problems = append(f.problems, "carried by "+f.carrier+", not "+want)
+	if f.carrier != carrier {
+		f.problems = append(f.problems, "carried by "+f.carrier+", not "+carrier)
 	}
 	return f, nil
 }
@@ -130,7 +149,6 @@ func (f *finding) compare(obj *unstructured.Unstructured, pods []unstructured.Un
 	if replicas != wanted.replicas {
 		f.problems = append(f.problems, fmt.Sprintf("%d replicas, not %d", replicas, wanted.replicas))
 	}
-	f.carrier = carrier(obj)
 	ready := int64(0)
 	var images []string
 	for _, pod := range pods {
@@ -191,20 +209,35 @@ func carrierOf(name string) string {
 	return "OCM"
 }
 
-// carrier tells who wrote the member object: Karmada marks what it manages, and OCM's agent is the manager of the fields
-// it applied.
-func carrier(obj *unstructured.Unstructured) string {
+// carrierNow tells whose the member object is: Karmada marks what it manages, and OCM's agent keeps a record of what it has
+// applied.
+func carrierNow(ctx context.Context, c dynamic.Interface, obj *unstructured.Unstructured) (string, error) {
+	records, err := c.Resource(schema.GroupVersionResource{
+		Group: "work.open-cluster-management.io", Version: "v1", Resource: "appliedmanifestworks",
+	}).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list the records of OCM's agent: %w", err)
+	}
 	var by []string
 	if obj.GetLabels()["karmada.io/managed"] == "true" {
 		by = append(by, "Karmada")
 	}
-	if slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "work-agent" }) {
+	if slices.ContainsFunc(records.Items, func(r unstructured.Unstructured) bool { return hasApplied(r, obj) }) {
 		by = append(by, "OCM")
 	}
 	if len(by) == 0 {
-		return "nobody"
+		return "nobody", nil
 	}
-	return strings.Join(by, " and ")
+	return strings.Join(by, " and "), nil
+}
+
+// hasApplied tells whether a record of OCM's agent names the object.
+func hasApplied(record unstructured.Unstructured, obj *unstructured.Unstructured) bool {
+	applied, _, _ := unstructured.NestedSlice(record.Object, "status", "appliedResources")
+	return slices.ContainsFunc(applied, func(a any) bool {
+		m, ok := a.(map[string]any)
+		return ok && m["uid"] == string(obj.GetUID())
+	})
 }
 
 // container is the first container at the path.

@@ -34,6 +34,11 @@ type board struct {
 
 // watch shows the status until every FleetWorkload is ready.
 func (d *demo) watch(ctx context.Context, out io.Writer) error {
+	return d.await(ctx, out, samples(), notReady)
+}
+
+// await shows the status of FleetWorkloads until none of them lacks anything.
+func (d *demo) await(ctx context.Context, out io.Writer, of []sample, lacks func(*v1alpha1.FleetWorkload) string) error {
 	c, _, err := d.client(lab.Hub)
 	if err != nil {
 		return err
@@ -43,21 +48,23 @@ func (d *demo) watch(ctx context.Context, out io.Writer) error {
 	defer cancel()
 	b := &board{out: out, screen: screen(out), began: time.Now(), rows: map[string][]string{}}
 	pending := map[string]string{}
-	for _, s := range samples() {
+	for _, s := range of {
 		pending[s.name] = "has no status"
 	}
 	fleetWorkloads := c.Resource(v1alpha1.GroupVersion.WithResource("fleetworkloads")).Namespace(namespace)
-	for len(pending) > 0 {
+	var stuck error
+	for len(pending) > 0 && stuck == nil {
 		err := watchOnce(ctx, fleetWorkloads, func(fw *v1alpha1.FleetWorkload) (bool, error) {
-			if !ours(fw.Name) {
+			if !slices.ContainsFunc(of, func(s sample) bool { return s.name == fw.Name }) {
 				return false, nil
 			}
-			if why := notReady(fw); why != "" {
+			if why := lacks(fw); why != "" {
 				pending[fw.Name] = why
 			} else {
 				delete(pending, fw.Name)
 			}
-			return len(pending) == 0, b.show(fw)
+			stuck = errors.Join(stuck, needsPerson(fw))
+			return len(pending) == 0 || stuck != nil, b.show(fw)
 		})
 		select {
 		case <-ctx.Done():
@@ -71,11 +78,7 @@ func (d *demo) watch(ctx context.Context, out io.Writer) error {
 			b.drawn = 0
 		}
 	}
-	return nil
-}
-
-func ours(name string) bool {
-	return slices.ContainsFunc(samples(), func(s sample) bool { return s.name == name })
+	return stuck
 }
 
 func unready(cause error, pending map[string]string) error {
@@ -126,14 +129,28 @@ func seeObject(obj *unstructured.Unstructured, see func(*v1alpha1.FleetWorkload)
 	return see(fw)
 }
 
-// notReady says why a FleetWorkload is not ready, in the operator's words; empty when it is.
+// needsPerson is an error when a hand-over goes no further by itself.
+func needsPerson(fw *v1alpha1.FleetWorkload) error {
+	m := fw.Status.Migration
+	if m == nil || m.Approval == "" {
+		return nil
+	}
+	return fmt.Errorf("the hand-over of FleetWorkload %s from %s to %s waits for a person: %s", fw.Name, m.From, m.To, m.Failure)
+}
+
+// notReady says why a FleetWorkload is not ready, in the operator's words; empty when it is, and where it belongs.
 func notReady(fw *v1alpha1.FleetWorkload) string {
 	ready := meta.FindStatusCondition(fw.Status.Conditions, v1alpha1.ConditionReady)
+	m := fw.Status.Migration
 	switch {
 	case ready == nil:
 		return "has no status"
 	case fw.Status.ObservedGeneration == nil || *fw.Status.ObservedGeneration != fw.Generation:
 		return "the status is of an older spec"
+	case m != nil && m.Phase != "":
+		return strings.Join(append([]string{fmt.Sprintf("moves from %s to %s: %s", m.From, m.To, m.Phase)}, m.Problems...), "; ")
+	case fw.Status.Backend != fw.Spec.Backend:
+		return fmt.Sprintf("is carried out by %s, not %s", fw.Status.Backend, fw.Spec.Backend)
 	case ready.Status != metav1.ConditionTrue:
 		return fmt.Sprintf("Ready is %s: %s: %s", ready.Status, ready.Reason, ready.Message)
 	default:
@@ -148,6 +165,9 @@ func row(fw *v1alpha1.FleetWorkload) []string {
 	status := ""
 	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil {
 		status = ready.Reason
+	}
+	if s.Migration != nil && s.Migration.Phase != "" {
+		status = string(s.Migration.Phase)
 	}
 	clusters := slices.Clone(s.Clusters)
 	slices.SortFunc(clusters, func(a, b v1alpha1.ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
