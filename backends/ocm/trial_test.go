@@ -212,14 +212,15 @@ func (tr *trial) member(cluster string) *unstructured.Unstructured {
 }
 
 // works lists the hub's ManifestWorks in a cluster's namespace whose names contain part.
-func (tr *trial) works(cluster, part string) []unstructured.Unstructured {
+// works are the ManifestWorks for a cluster whose names begin so.
+func (tr *trial) works(cluster, prefix string) []unstructured.Unstructured {
 	tr.t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(manifestWorkGVK.GroupVersion().WithKind("ManifestWorkList"))
 	if err := tr.fleet.hub.List(tr.t.Context(), list, client.InNamespace(cluster)); err != nil {
 		tr.t.Fatal(err)
 	}
-	return slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool { return !strings.Contains(u.GetName(), part) })
+	return slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), prefix) })
 }
 
 func (tr *trial) hubObjects(gvk schema.GroupVersionKind) []unstructured.Unstructured {
@@ -265,7 +266,7 @@ func TestAccidents(t *testing.T) {
 	tr := newTrial(t, deployment, "deployments", "member1", "member2")
 	tr.converge()
 	t.Log("a ManifestWork deleted by hand")
-	work := tr.works("member1", "-web-")[0]
+	work := tr.works("member1", tr.desired.Key.Namespace+"-web-")[0]
 	tr.steady(func() { _ = client.IgnoreNotFound(tr.fleet.hub.Delete(t.Context(), &work)) })
 	tr.steady(func() { tr.pass() })
 	tr.converge()
@@ -361,9 +362,9 @@ func TestTwice(t *testing.T) {
 	other.on("member1")
 	tr.converge()
 	tr.steady(func() {
-		_, err := other.driver.Apply(t.Context(), other.desired)
+		progress, err := other.driver.Apply(t.Context(), other.desired)
 		if backends.CodeOf(err) != backends.CodeNameConflict {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v, %+v", err, progress)
 		}
 	})
 	tr.steady(func() { other.remove(v1alpha1.DeletionPolicyDelete) })
