@@ -6,6 +6,7 @@ package backends
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -59,6 +60,13 @@ type Trier interface {
 	// Try lists, for a person, why Apply of desired would be refused or could not be carried out, as far as it can be told
 	// without a write: having the API server try a request (dry run) is none. It says nothing of what it cannot know.
 	Try(ctx context.Context, desired Desired) (against []string, err error)
+}
+
+// PodReader is a driver that can look at the pods of members.
+type PodReader interface {
+	// Restarts tells how often containers of the pods that run in a cluster have been restarted, all together; nil when the
+	// driver is not to look at pods. It asks the member, through the backend, on every call.
+	Restarts(ctx context.Context, cluster, namespace string, pods labels.Selector) (*int32, error)
 }
 
 // Feature is something only some drivers, or only some versions of them, can do.

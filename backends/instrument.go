@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -102,6 +103,16 @@ func (d measured) Try(ctx context.Context, desired Desired) (against []string, e
 	}
 	defer d.done("Try", time.Now(), &err)
 	return trier.Try(ctx, desired)
+}
+
+// Restarts implements PodReader; a driver that is none does not look at pods.
+func (d measured) Restarts(ctx context.Context, cluster, namespace string, pods labels.Selector) (restarts *int32, err error) {
+	reader, is := d.Driver.(PodReader)
+	if !is {
+		return nil, nil
+	}
+	defer d.done("Restarts", time.Now(), &err)
+	return reader.Restarts(ctx, cluster, namespace, pods)
 }
 
 func (d measured) done(method string, start time.Time, err *error) {

@@ -189,7 +189,7 @@ func (r *Reconciler) pin(_ context.Context, s *scope) error {
 }
 
 // decide asks the state machine. A record that changes is written before anything follows from it.
-func (r *Reconciler) decide(_ context.Context, s *scope) error {
+func (r *Reconciler) decide(ctx context.Context, s *scope) error {
 	h := s.handOver
 	h.input = s.migrationInput()
 	if suspended(s.fw) {
@@ -197,6 +197,7 @@ func (r *Reconciler) decide(_ context.Context, s *scope) error {
 	}
 	next, orders := migration.Decide(*s.record.migration, h.input)
 	h.orders = orders
+	r.countRestarts(ctx, s, &next)
 	s.remember(next)
 	return nil
 }
@@ -256,6 +257,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
 	if h.input.SourceGone || h.input.TargetGone {
 		next, orders := migration.Decide(*s.record.migration, h.input)
 		h.orders = orders
+		r.countRestarts(ctx, s, &next)
 		s.remember(next)
 	}
 	return nil

@@ -178,7 +178,7 @@ func travelsAlong(backend string) {
 		o.stop(ctx)
 		o.journal.Reset()
 		o.start(ctx)
-		o.connected(ctx, backends...)
+		o.reaches(ctx, true, backends...)
 		Eventually(func(g Gomega) {
 			n, err := o.calls(backend, "Apply")
 			g.Expect(err).NotTo(HaveOccurred())

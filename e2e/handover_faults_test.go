@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
 )
 
@@ -93,14 +95,95 @@ var _ = Describe("A wave that fails", Label("handover", "karmada", "ocm"), func(
 	}, SpecTimeout(5*time.Minute))
 })
 
+// loss takes an API server away from the operator, and gives it back.
+type loss struct {
+	what          string
+	lose, restore func(context.Context)
+}
+
+// killed loses an API server that dies, and is started again.
+func (o *operator) killed(name string) loss {
+	return loss{"killing the API server of " + name, func(ctx context.Context) {
+		GinkgoHelper()
+		DeferCleanup(func(ctx SpecContext) { Expect(world.fleet.StartAPIServer(ctx, name)).To(Succeed()) }, NodeTimeout(2*time.Minute))
+		Expect(world.fleet.KillAPIServer(ctx, name)).To(Succeed())
+	}, func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(world.fleet.StartAPIServer(ctx, name)).To(Succeed())
+	}}
+}
+
+// phasesOf are the phases of what moves.
+func phasesOf(ctx context.Context, all []*livedOn) map[string]v1alpha1.MigrationPhase {
+	GinkgoHelper()
+	phases := map[string]v1alpha1.MigrationPhase{}
+	for _, r := range all {
+		refresh(ctx, r.fw)
+		if m := r.fw.Status.Migration; m != nil {
+			phases[r.fw.Namespace+"/"+r.fw.Name] = m.Phase
+		}
+	}
+	return phases
+}
+
+// frozenWhile loses a backend and wants everything that moves to stand still meanwhile; others turn while it is lost.
+func (o *operator) frozenWhile(ctx context.Context, l loss, all, others []*livedOn) {
+	GinkgoHelper()
+	By(l.what)
+	phases := phasesOf(ctx, all)
+	l.lose(ctx)
+	turn(ctx, others...)
+	look(ctx, all)
+	for _, r := range all {
+		if slices.Contains(others, r) {
+			waitsFor(ctx, r)
+			continue
+		}
+		unavailable(ctx, r.fw)
+		Expect(r.fw.Status.Migration.FrozenSince).NotTo(BeNil())
+		Expect(r.fw.Status.Migration.Phase).To(Equal(phases[r.fw.Namespace+"/"+r.fw.Name]))
+	}
+	l.restore(ctx)
+	o.goesOn(ctx, all)
+	inPhase(ctx, v1alpha1.MigrationPhaseShadowing, others...)
+}
+
+// waitsFor wants a migration to wait for a backend that is lost, its source or its target, and to say so. It may have begun
+// before the operator noticed.
+func waitsFor(ctx context.Context, r *livedOn) {
+	GinkgoHelper()
+	eventually(ctx, r.fw, readyTimeout, func(g Gomega) {
+		g.Expect(isObserved(r.fw)).To(BeTrue())
+		g.Expect(condition(r.fw, v1alpha1.ConditionReady).Message + condition(r.fw, v1alpha1.ConditionStalled).Message).To(
+			ContainSubstring("cannot be used"))
+		if m := r.fw.Status.Migration; m != nil {
+			g.Expect(m.Phase).To(BeElementOf(v1alpha1.MigrationPhase(""), v1alpha1.MigrationPhaseValidating, v1alpha1.MigrationPhaseShadowing))
+		}
+	})
+}
+
+// goesOn waits until nothing is frozen.
+func (o *operator) goesOn(ctx context.Context, all []*livedOn) {
+	GinkgoHelper()
+	o.reaches(ctx, true, backends...)
+	look(ctx, all)
+	for _, r := range all {
+		eventually(ctx, r.fw, readyTimeout, func(g Gomega) {
+			g.Expect(r.fw.Status.Migration).NotTo(BeNil())
+			g.Expect(r.fw.Status.Migration.FrozenSince).To(BeNil())
+		})
+	}
+}
+
 var _ = Describe("A backend that is lost during a hand-over", Label("handover", "laws", "law8", "karmada", "ocm"), func() {
 	It("freezes it, in each phase, and costs no pod", func(ctx SpecContext) {
 		o, _ := ownOperator(ctx, "frozen", operatorOptions{everywhere: true})
 		o.start(ctx)
-		convoys := newConvoys(ctx, "frozen", onTwo("shadowing"), onTwo("handing"), onTwo("verifying"), onTwo("releasing"), onTwo("back"))
+		convoys := newConvoys(ctx, "frozen", onTwo("validating"), onTwo("shadowing"), onTwo("handing"),
+			onTwo("verifying"), onTwo("releasing"), onTwo("back"))
 		all := named(convoys)
 
-		By("bringing one into each phase")
+		By("bringing one into each phase but the first")
 		turn(ctx, named(convoys, "handing", "verifying", "releasing", "back")...)
 		approve(ctx, 0, named(convoys, "releasing")...)
 		asks(ctx, 1, named(convoys, "releasing")...)
@@ -116,32 +199,23 @@ var _ = Describe("A backend that is lost during a hand-over", Label("handover", 
 		} {
 			inPhase(ctx, phase, named(convoys, name)...)
 		}
-		By("losing the source of some, the target of the others, and then the other way around")
-		for _, lost := range []*proxy.Proxy{o.karmada, o.ocm} {
-			phases := map[*livedOn]v1alpha1.MigrationPhase{}
-			for _, r := range all {
-				refresh(ctx, r.fw)
-				phases[r] = r.fw.Status.Migration.Phase
-			}
-			DeferCleanup(func() { lost.Set(proxy.Forward) })
-			lost.Set(proxy.Refuse)
-			look(ctx, all)
-			for _, r := range all {
-				unavailable(ctx, r.fw)
-				Expect(r.fw.Status.Migration.FrozenSince).NotTo(BeNil())
-				Expect(r.fw.Status.Migration.Phase).To(Equal(phases[r]))
-			}
-			lost.Set(proxy.Forward)
-			o.connected(ctx, backends...)
-			look(ctx, all)
-			for _, r := range all {
-				eventually(ctx, r.fw, readyTimeout, func(g Gomega) { g.Expect(r.fw.Status.Migration.FrozenSince).To(BeNil()) })
-			}
-		}
+		o.frozenWhile(ctx, o.killed(lab.Karmada), all, named(convoys, "validating"))
+		o.frozenWhile(ctx, loss{"cutting off the hub", func(context.Context) { o.ocm.Set(proxy.Refuse) },
+			func(context.Context) { o.ocm.Set(proxy.Forward) }}, all, nil)
+		phases := phasesOf(ctx, all)
+		hub := o.killed(lab.Hub)
+		By(hub.what)
+		statuses.across(func() {
+			hub.lose(ctx)
+			o.reaches(ctx, false, "ocm")
+			hub.restore(ctx)
+		})
+		o.goesOn(ctx, all)
+		Expect(phasesOf(ctx, all)).To(Equal(phases))
 		release()
 		By("going on")
-		forth := named(convoys, "shadowing", "handing", "verifying")
-		approve(ctx, 0, named(convoys, "shadowing", "verifying")...)
+		forth := named(convoys, "validating", "shadowing", "handing", "verifying")
+		approve(ctx, 0, named(convoys, "validating", "shadowing", "verifying")...)
 		approve(ctx, 1, forth...)
 		arrive(ctx, all...)
 		ended(v1alpha1.MigrationPhaseRolledBack, named(convoys, "back")...)

@@ -71,6 +71,8 @@ type operatorOptions struct {
 	interpreters string
 	// migrationsAtOnce is how many are handed over together; 0: all that scenarios keep in one phase together.
 	migrationsAtOnce int
+	// podEvidence has it look at pods through Karmada.
+	podEvidence bool
 	// aliases are clusterAliases, as in the configuration file.
 	aliases []any
 }
@@ -154,7 +156,7 @@ func newOperator(name string, opts operatorOptions) *operator {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(clientcmd.WriteToFile((*p.at).Kubeconfig(world.tokens[p.control]), o.kubeconfig(p.name))).To(Succeed())
 	}
-	karmadaOptions := map[string]any{}
+	karmadaOptions := map[string]any{"podEvidence": opts.podEvidence}
 	karmada := map[string]any{"kubeconfigFile": o.kubeconfig("karmada")}
 	if opts.karmadaSecret != "" {
 		karmada = map[string]any{"secretRef": map[string]any{"name": opts.karmadaSecret}}
@@ -377,14 +379,15 @@ func (o *operator) calls(backend, method string) (float64, error) {
 	return measure(families, "fleetworkload_driver_calls_total", "backend", backend, "method", method, "code", "ok"), nil
 }
 
-// connected waits until the backends answer.
-func (o *operator) connected(ctx context.Context, backends ...string) {
+// reaches waits until the operator reaches the backends, or does not.
+func (o *operator) reaches(ctx context.Context, up bool, backends ...string) {
 	GinkgoHelper()
+	want := map[bool]float64{true: 1}[up]
 	Eventually(func(g Gomega) {
 		families, err := o.measures()
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, b := range backends {
-			g.Expect(measure(families, "fleetworkload_backend_up", "backend", b)).To(BeNumerically("==", 1), "backend %s", b)
+			g.Expect(measure(families, "fleetworkload_backend_up", "backend", b)).To(BeNumerically("==", want), "backend %s", b)
 		}
-	}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(60 * time.Second).Should(Succeed())
 }

@@ -217,7 +217,7 @@ func (a act) prepare(ctx context.Context, backend string, k int, cleaning *sync.
 		})
 	}
 	o.start(ctx)
-	o.connected(ctx, backend)
+	o.reaches(ctx, true, backend)
 	return r
 }
 

@@ -31,10 +31,25 @@ type statusWatch struct {
 
 func watchStatuses(e *environment) *statusWatch {
 	GinkgoHelper()
-	watcher := watchAll(context.Background(), e.clusters["hub"], &v1alpha1.FleetWorkloadList{})
-	w := &statusWatch{watcher: watcher, done: make(chan struct{})}
-	go w.run()
+	w := &statusWatch{}
+	w.start(e)
 	return w
+}
+
+func (w *statusWatch) start(e *environment) {
+	GinkgoHelper()
+	w.watcher, w.done = watchAll(context.Background(), e.clusters["hub"], &v1alpha1.FleetWorkloadList{}), make(chan struct{})
+	go w.run()
+}
+
+// across does what no watch outlives, such as the death of the API server, which remembers no earlier versions when it is
+// back.
+func (w *statusWatch) across(f func()) {
+	GinkgoHelper()
+	w.watcher.Stop()
+	<-w.done
+	f()
+	w.start(world)
 }
 
 // watchAll lists objects and sees every event from then on: a watch that breaks goes on where it was.

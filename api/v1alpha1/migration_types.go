@@ -217,6 +217,12 @@ type MigrationEvidence struct {
 	// +kubebuilder:validation:Minimum=0
 	Ready *int32 `json:"ready,omitempty"`
 
+	// restarts is how often containers of its pods had been restarted, all together. Absent when no backend of the migration
+	// may look at pods, and for kinds without a selector of pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Restarts *int32 `json:"restarts,omitempty"`
+
 	// health is how it was; empty for kinds that show none.
 	// +optional
 	Health Health `json:"health,omitempty"`

@@ -30,22 +30,23 @@ func Factories(kinds *interpreter.Registry) map[config.Type]connection.Factory {
 
 // KarmadaOptions are the driver's options from the configuration's; nil means the defaults.
 func KarmadaOptions(c *config.Karmada, kinds *interpreter.Registry) karmada.Options {
-	mode := config.InterpretersManaged
-	if c != nil && c.Interpreters != "" {
-		mode = c.Interpreters
+	if c == nil {
+		c = &config.Karmada{}
 	}
-	if mode == config.InterpretersNone {
-		return karmada.Options{}
+	options := karmada.Options{PodEvidence: c.PodEvidence}
+	if c.Interpreters == config.InterpretersNone {
+		return options
 	}
-	return karmada.Options{Interpreter: func(gvk schema.GroupVersionKind) (karmada.Interpreter, error) {
+	options.Interpreter = func(gvk schema.GroupVersionKind) (karmada.Interpreter, error) {
 		kind := kinds.For(gvk)
 		scripts, err := lua.Generate(kind)
 		i := karmada.Interpreter{GVK: gvk, Resource: kind.Resource, Scripts: scripts}
-		if mode == config.InterpretersMissing {
+		if c.Interpreters == config.InterpretersMissing {
 			i = karmada.Missing(i)
 		}
 		return i, err
-	}}
+	}
+	return options
 }
 
 // OCMOptions are the driver's options from the configuration's; nil means the defaults.

@@ -39,6 +39,8 @@ type Options struct {
 	// Interpreter gives the interpreters that are kept on the control plane for a kind that is used, as a
 	// ResourceInterpreterCustomization. When nil, customizations are neither written nor read.
 	Interpreter func(schema.GroupVersionKind) (Interpreter, error)
+	// PodEvidence has Restarts look at pods, which takes rights that nothing else does.
+	PodEvidence bool
 }
 
 // Driver carries workloads out through one Karmada control plane.
@@ -51,14 +53,16 @@ type Driver struct {
 	watches  watches
 	expected expectations
 	teacher  *teacher
+	pods     *podReader // nil when it is not to look at pods
 	// created are the carriers that the cache may not show yet.
 	created companions.Created
 }
 
 var (
-	_ backends.Driver = (*Driver)(nil)
-	_ backends.Runner = (*Driver)(nil)
-	_ backends.Trier  = (*Driver)(nil)
+	_ backends.Driver    = (*Driver)(nil)
+	_ backends.Runner    = (*Driver)(nil)
+	_ backends.Trier     = (*Driver)(nil)
+	_ backends.PodReader = (*Driver)(nil)
 )
 
 // New returns a driver for the Karmada control plane whose API server cfg leads to. It sends no request; Run must be
@@ -95,6 +99,11 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	}
 	d := &Driver{client: direct, cache: cached, kinds: kinds{discovery: disco}, log: opts.Log,
 		teacher: newTeacher(opts.Interpreter)}
+	if opts.PodEvidence {
+		if d.pods, err = newPodReader(cfg, httpClient); err != nil {
+			return nil, err
+		}
+	}
 	if d.log.GetSink() == nil {
 		d.log = logr.Discard()
 	}

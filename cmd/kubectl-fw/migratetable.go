@@ -45,13 +45,14 @@ func writeMigration(out io.Writer, fw *v1alpha1.FleetWorkload, v view) error {
 	}
 	fmt.Fprintln(out)
 	w := printers.GetNewTabWriter(out)
-	fmt.Fprintln(w, "CLUSTER\tWAVE\tPHASE\tREADY BEFORE\tREADY AFTER\tSAME OBJECT\tSAME PODS' REVISION\tMESSAGE")
+	fmt.Fprintln(w, "CLUSTER\tWAVE\tPHASE\tREADY BEFORE\tREADY AFTER\tSAME OBJECT\tSAME PODS' REVISION\tRESTARTS\tMESSAGE")
 	shown := rows(m, v.most)
 	for _, c := range shown {
 		before, after := evidence(c.Before), evidence(c.After)
 		fmt.Fprintln(w, strings.Join([]string{
 			clusterName(c), number(c.Wave), orNone(string(c.Phase)), number(before.Ready), number(after.Ready),
-			same(before.UID, after.UID), same(before.PodRevision, after.PodRevision), orNone(oneLine(c.Message)),
+			same(before.UID, after.UID), same(before.PodRevision, after.PodRevision), more(before.Restarts, after.Restarts),
+			orNone(oneLine(c.Message)),
 		}, "\t"))
 	}
 	if err := w.Flush(); err != nil {
@@ -212,6 +213,14 @@ func clockTime(t *metav1.Time, now time.Time) string {
 }
 
 // same compares evidence from before and after. What is not known proves nothing.
+// more is how many have been added since; none when that is not known.
+func more(before, after *int32) string {
+	if before == nil || after == nil {
+		return none
+	}
+	return fmt.Sprint(*after - *before)
+}
+
 func same(before, after string) string {
 	switch {
 	case before == "" || after == "":

@@ -306,6 +306,45 @@ func (f *Fleet) ResumeMember(ctx context.Context, name string) error {
 	return f.runMember(ctx, m)
 }
 
+// KillAPIServer ends the API server of Hub or Karmada at once: connections to it break and are refused until
+// StartAPIServer. What it has stored stays.
+func (f *Fleet) KillAPIServer(ctx context.Context, name string) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p := f.state.process(apiServerName(name))
+	if p == nil {
+		return fmt.Errorf("%s has no API server", name)
+	}
+	if err := p.kill(); err != nil {
+		return fmt.Errorf("kill the API server of %s: %w", name, err)
+	}
+	return awaitDead(ctx, p)
+}
+
+// StartAPIServer starts the API server of Hub or Karmada again, unless it runs, and returns when it is ready.
+func (f *Fleet) StartAPIServer(ctx context.Context, name string) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := f.provide(ctx); err != nil {
+		return err
+	}
+	units, err := f.fleetUnits()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(units, func(u unit) bool { return u.name == apiServerName(name) })
+	if i < 0 {
+		return fmt.Errorf("%s has no API server", name)
+	}
+	return f.run(ctx, units[i:i+1])
+}
+
 func (f *Fleet) setPaused(name string, paused bool) error {
 	if _, ok := f.state.member(name); !ok {
 		return fmt.Errorf("no member %s in %s", name, f.dir)

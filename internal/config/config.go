@@ -133,6 +133,9 @@ type Karmada struct {
 	// Interpreters says which ResourceInterpreterCustomizations the operator keeps on the control plane, for kinds that
 	// FleetWorkloads use: Managed, Missing or None. When absent: Managed.
 	Interpreters InterpreterMode `json:"interpreters,omitempty"`
+	// PodEvidence has migrations count restarts of pods in members, through Karmada's proxy to them. The operator needs the
+	// right to get clusters/proxy on Karmada, and to list pods in the members.
+	PodEvidence bool `json:"podEvidence,omitempty"`
 }
 
 // InterpreterMode says how far the operator teaches Karmada what it knows of workload kinds.
