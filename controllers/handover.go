@@ -197,7 +197,7 @@ func (r *Reconciler) decide(ctx context.Context, s *scope) error {
 	}
 	next, orders := migration.Decide(*s.record.migration, h.input)
 	h.orders = orders
-	r.countRestarts(ctx, s, &next)
+	s.countRestarts(ctx, &next)
 	s.remember(next)
 	return nil
 }
@@ -257,7 +257,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
 	if h.input.SourceGone || h.input.TargetGone {
 		next, orders := migration.Decide(*s.record.migration, h.input)
 		h.orders = orders
-		r.countRestarts(ctx, s, &next)
+		s.countRestarts(ctx, &next)
 		s.remember(next)
 	}
 	return nil

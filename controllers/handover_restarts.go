@@ -22,8 +22,8 @@ import (
 const restartReaders = 10
 
 // countRestarts completes the evidence of the next record: before a cluster's turn, when it has been taken over, and when its
-// wave ends. In between it stays. Nothing depends on it, so a backend or member that does not answer holds nothing up.
-func (r *Reconciler) countRestarts(ctx context.Context, s *scope, next *v1alpha1.MigrationStatus) {
+// wave ends. In between it stays. Nothing depends on it: where nobody answers it is left out.
+func (s *scope) countRestarts(ctx context.Context, next *v1alpha1.MigrationStatus) {
 	pods, err := podSelector(s.plan.Template)
 	if err != nil || pods == nil || s.plan.Query.Workload.Namespace == "" {
 		return // what has no namespace has no pods of its own
@@ -66,8 +66,8 @@ func (s *scope) restarts(ctx context.Context, c v1alpha1.MigrationClusterStatus,
 		cluster string
 	}{{s.handOver.source, c.Name}, {s.handOver.target, migration.NameOnTarget(c)}} {
 		reader, is := at.end.driver.(backends.PodReader)
-		if !is {
-			continue
+		if known, _ := at.end.fleet.Get(at.cluster); !is || known.Ready != metav1.ConditionTrue {
+			continue // a lost member would only take its time
 		}
 		restarts, err := reader.Restarts(ctx, at.cluster, s.plan.Query.Workload.Namespace, pods)
 		if err != nil {

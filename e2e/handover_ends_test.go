@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +25,16 @@ var _ = Describe("A workload that is deleted during its hand-over", Label("hando
 
 	It("goes from both backends, or stays in the members, as asked", func(ctx SpecContext) {
 		orphan := func(fw *v1alpha1.FleetWorkload) { fw.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
-		convoys := newConvoys(ctx, "doomed", onTwo("shadowing"), onTwo("handing"), onTwo("verifying"),
-			onTwo("orphan-shadowing", orphan), onTwo("orphan-handing", orphan), onTwo("orphan-verifying", orphan))
-		doom := func(phase string) {
+		var makers []func(namespace, backend string) *livedOn
+		for _, name := range []string{"shadowing", "handing", "verifying", "back"} {
+			makers = append(makers, onTwo(name), onTwo("orphan-"+name, orphan))
+		}
+		makers = append(makers, onTwo("releasing"))
+		convoys := newConvoys(ctx, "doomed", makers...)
+		both := func(name string) []*livedOn { return named(convoys, name, "orphan-"+name) }
+		doom := func(all []*livedOn) {
 			GinkgoHelper()
-			for _, r := range named(convoys, phase, "orphan-"+phase) {
+			for _, r := range all {
 				Expect(hub().Delete(ctx, r.fw)).To(Succeed())
 			}
 		}
@@ -36,16 +42,24 @@ var _ = Describe("A workload that is deleted during its hand-over", Label("hando
 		release := brakes()
 		turn(ctx, named(convoys)...)
 		inPhase(ctx, v1alpha1.MigrationPhaseShadowing, named(convoys)...)
-		doom("shadowing")
+		doom(both("shadowing"))
 		release()
 		By("Verifying, one cluster handed over")
-		asks(ctx, 0, named(convoys, "handing", "verifying", "orphan-handing", "orphan-verifying")...)
-		doom("verifying")
-		By("HandingOver")
+		asks(ctx, 0, slices.Concat(both("handing"), both("verifying"), both("back"))...)
+		approve(ctx, 0, named(convoys, "releasing")...)
+		doom(both("verifying"))
+		asks(ctx, 1, named(convoys, "releasing")...)
+		By("HandingOver, Releasing and RollingBack")
 		release = brakes()
-		approve(ctx, 0, named(convoys, "handing", "orphan-handing")...)
-		inPhase(ctx, v1alpha1.MigrationPhaseHandingOver, named(convoys, "handing", "orphan-handing")...)
-		doom("handing")
+		approve(ctx, 0, both("handing")...)
+		approve(ctx, 1, named(convoys, "releasing")...)
+		turn(ctx, both("back")...)
+		inPhase(ctx, v1alpha1.MigrationPhaseHandingOver, both("handing")...)
+		inPhase(ctx, v1alpha1.MigrationPhaseReleasing, named(convoys, "releasing")...)
+		inPhase(ctx, v1alpha1.MigrationPhaseRollingBack, both("back")...)
+		doom(both("handing"))
+		doom(named(convoys, "releasing"))
+		doom(both("back"))
 		release()
 		for _, r := range named(convoys) {
 			eventuallyGone(ctx, r.fw)
