@@ -96,7 +96,7 @@ e2e: ## Run drivers and scenarios on a real fleet of their own (E2E_ARGS=-ginkgo
 	if [ -z "$${LAB_DIR:-}" ]; then \
 		export LAB_DIR=$(CURDIR)/.lab-e2e; \
 		trap 'go run ./e2e/lab/cmd/lab down --dir "$$LAB_DIR"' EXIT; \
-		go run ./e2e/lab/cmd/lab up --dir "$$LAB_DIR"; \
+		GOGC=$${GOGC:-200} go run ./e2e/lab/cmd/lab up --dir "$$LAB_DIR"; \
 	fi; \
 	export LAB_DIR="$$(realpath "$$LAB_DIR")"; \
 	$(say) 'drivers'; \

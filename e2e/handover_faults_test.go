@@ -105,11 +105,11 @@ type loss struct {
 func (o *operator) killed(name string) loss {
 	return loss{"killing the API server of " + name, func(ctx context.Context) {
 		GinkgoHelper()
-		DeferCleanup(func(ctx SpecContext) { Expect(world.fleet.StartAPIServer(ctx, name)).To(Succeed()) }, NodeTimeout(2*time.Minute))
+		DeferCleanup(func(ctx SpecContext) { Expect(world.fleet.ReviveAPIServer(ctx, name)).To(Succeed()) }, NodeTimeout(2*time.Minute))
 		Expect(world.fleet.KillAPIServer(ctx, name)).To(Succeed())
 	}, func(ctx context.Context) {
 		GinkgoHelper()
-		Expect(world.fleet.StartAPIServer(ctx, name)).To(Succeed())
+		Expect(world.fleet.ReviveAPIServer(ctx, name)).To(Succeed())
 	}}
 }
 

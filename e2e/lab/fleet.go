@@ -307,7 +307,7 @@ func (f *Fleet) ResumeMember(ctx context.Context, name string) error {
 }
 
 // KillAPIServer ends the API server of Hub or Karmada at once: connections to it break and are refused until
-// StartAPIServer. What it has stored stays.
+// ReviveAPIServer. What it has stored stays.
 func (f *Fleet) KillAPIServer(ctx context.Context, name string) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -324,8 +324,8 @@ func (f *Fleet) KillAPIServer(ctx context.Context, name string) error {
 	return awaitDead(ctx, p)
 }
 
-// StartAPIServer starts the API server of Hub or Karmada again, unless it runs, and returns when it is ready.
-func (f *Fleet) StartAPIServer(ctx context.Context, name string) error {
+// ReviveAPIServer starts the API server of Hub or Karmada again, unless it runs, and returns when it is ready.
+func (f *Fleet) ReviveAPIServer(ctx context.Context, name string) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
 		return err
