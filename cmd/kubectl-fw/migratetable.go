@@ -58,8 +58,8 @@ func writeMigration(out io.Writer, fw *v1alpha1.FleetWorkload, v view) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if more := len(m.Clusters) - len(shown); more > 0 {
-		fmt.Fprintf(out, "and %s, in the count above\n", counted(more, "cluster more", "clusters more"))
+	if left := len(m.Clusters) - len(shown); left > 0 {
+		fmt.Fprintf(out, "and %s, in the count above\n", counted(left, "cluster more", "clusters more"))
 	}
 	return nil
 }
@@ -212,7 +212,6 @@ func clockTime(t *metav1.Time, now time.Time) string {
 	return local.Format(time.TimeOnly)
 }
 
-// same compares evidence from before and after. What is not known proves nothing.
 // more is how many have been added since; none when that is not known.
 func more(before, after *int32) string {
 	if before == nil || after == nil {
@@ -221,6 +220,7 @@ func more(before, after *int32) string {
 	return fmt.Sprint(*after - *before)
 }
 
+// same compares evidence from before and after. What is not known proves nothing.
 func same(before, after string) string {
 	switch {
 	case before == "" || after == "":
