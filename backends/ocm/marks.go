@@ -54,17 +54,44 @@ func markRules() []any {
 // takeMarks puts marks into the manifest, empty: what is applied becomes the agent's, and goes when it is no longer
 // applied.
 func takeMarks(work *unstructured.Unstructured, keys string) {
-	manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
-	for _, m := range manifests {
-		manifest, _ := m.(map[string]any)
+	inManifests(work, func(manifest map[string]any) {
 		for _, mark := range karmadaMarks {
 			if slices.Contains(strings.Split(keys, ","), mark.key) {
 				// metadata is there: a manifest has a name.
 				_ = unstructured.SetNestedField(manifest, "", "metadata", mark.field, mark.key)
 			}
 		}
+	})
+}
+
+// dropMarks takes them out again.
+func dropMarks(work *unstructured.Unstructured) {
+	inManifests(work, func(manifest map[string]any) {
+		for _, mark := range takenBy(manifest) {
+			unstructured.RemoveNestedField(manifest, "metadata", mark.field, mark.key)
+		}
+	})
+}
+
+func inManifests(work *unstructured.Unstructured, f func(manifest map[string]any)) {
+	manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+	for _, m := range manifests {
+		if manifest, isMap := m.(map[string]any); isMap {
+			f(manifest)
+		}
 	}
 	_ = unstructured.SetNestedSlice(work.Object, manifests, "spec", "workload", "manifests") // renderWork has put it there
+}
+
+// takenBy are the marks that a manifest takes over.
+func takenBy(manifest map[string]any) (taken []mark) {
+	for _, mark := range karmadaMarks {
+		value, is, err := unstructured.NestedString(manifest, "metadata", mark.field, mark.key)
+		if is && err == nil && value == "" {
+			taken = append(taken, mark)
+		}
+	}
+	return taken
 }
 
 // isWanted tells whether the template itself has it. Then it is not a mark.

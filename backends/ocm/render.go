@@ -486,8 +486,11 @@ func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured
 	case m.shadow:
 		annotate(copied, annotationShadow, "true")
 	}
-	if m.clean != "" {
+	switch {
+	case m.clean != "":
 		takeMarks(copied, m.clean)
+	case m.removing != "":
+		dropMarks(copied)
 	}
 	spec, _, _ := unstructured.NestedMap(copied.Object, "spec")
 	annotate(copied, annotationHash, hashOf(spec))

@@ -42,6 +42,8 @@ type state struct {
 	// managed is true while another backend may put its marks back; marks are those to take over.
 	managed bool
 	marks   string
+	// taking is true when the ManifestWork has the agent take marks over; leaving, when it is on its way out.
+	taking, leaving bool
 	// elsewhere is true of a shared companion that another backend delivers there.
 	elsewhere bool
 	// notServed is true when the cluster said that it does not know the kind.
@@ -301,7 +303,12 @@ func nextOrphaning(s state, in intent) move {
 		default:
 			return gone
 		}
+	case s.leaving && s.strategy == workv1.UpdateStrategyTypeServerSideApply && s.applied == metav1.ConditionUnknown:
+		return move{waiting: waitForAgent(in, unmarking)}
 	case orphan && s.applied == metav1.ConditionTrue:
+		if m, needed := s.unmark(in); needed {
+			return removing(m)
+		}
 		return gone
 	case s.object == presenceMissing, s.object == presenceUnknown && s.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
 		s.strategy != workv1.UpdateStrategyTypeCreateOnly:
@@ -313,6 +320,25 @@ func nextOrphaning(s state, in intent) move {
 		return removing(disown).wait(waitForAgent(in, s.appliedMessage))
 	default:
 		return removing(disown).wait(waitForAgent(in, "the agent to give the object up"))
+	}
+}
+
+const unmarking = "the agent to take the former backend's marks off the object"
+
+// unmark takes another backend's marks off before the object is left: that backend has let it go and counts on us. It is
+// tried once, since whoever puts them back again is none of the workload's backends.
+func (s state) unmark(in intent) (m move, needed bool) {
+	switch {
+	case !in.alone || s.elsewhere || s.strategy != workv1.UpdateStrategyTypeServerSideApply:
+		return move{}, false
+	case s.taking:
+		return deliver.wait(waitForAgent(in, unmarking)), true
+	case s.marks != "" && !s.leaving:
+		m = deliver
+		m.clean = s.marks
+		return m.wait(waitForAgent(in, unmarking)), true
+	default:
+		return move{}, false
 	}
 }
 

@@ -408,3 +408,42 @@ func TestTranscripts(t *testing.T) {
 		})
 	}
 }
+
+// TestMarksAreTakenOffAnOrphan goes the whole way of an object that is left with another backend's marks.
+func TestMarksAreTakenOffAnOrphan(t *testing.T) {
+	const marks = "karmada.io/managed,work.karmada.io/name"
+	left := state{
+		exists: true, strategy: deliver.strategy, deletion: deliver.deletion, applied: metav1.ConditionTrue,
+		object: presenceOurs, marks: marks, managed: true,
+	}
+	alone := intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true, alone: true}
+	taken, dropped := left, left
+	taken.leaving, taken.taking = true, true
+	dropped.leaving = true // somebody has put the marks back
+	changed := func(s state, f func(*state)) state { f(&s); return s }
+	for name, c := range map[string]struct {
+		state state
+		in    intent
+		want  string
+		clean string
+	}{
+		"marks are taken over":         {left, alone, "ServerSideApply+Orphan", marks},
+		"then they go":                 {taken, alone, "ServerSideApply+Orphan", ""},
+		"then the object is left":      {dropped, alone, "delete", ""},
+		"taken before it was deleted":  {changed(taken, func(s *state) { s.leaving, s.marks = false, "" }), alone, "ServerSideApply+Orphan", ""},
+		"no marks":                     {changed(left, func(s *state) { s.marks = "" }), alone, "delete", ""},
+		"another backend is there too": {left, intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}, "delete", ""},
+		"another backend delivers it":  {changed(left, func(s *state) { s.elsewhere = true }), alone, "delete", ""},
+		"it only looked":               {changed(left, func(s *state) { s.strategy = probe.strategy; s.owned = false }), alone, "delete", ""},
+		"the agent has not applied it": {changed(taken, func(s *state) { s.applied = metav1.ConditionUnknown }), alone, "wait for " + unmarking, ""},
+		"the cluster refuses it":       {changed(taken, func(s *state) { s.applied = metav1.ConditionFalse }), alone, "CreateOnly+Orphan", ""},
+	} {
+		m := next(c.state, c.in)
+		if got := describe(m); got != c.want || m.clean != c.clean {
+			t.Errorf("%s: %s, taking %q; want %s, taking %q", name, got, m.clean, c.want, c.clean)
+		}
+		if m.write == writeWork && (m.removing != string(v1alpha1.DeletionPolicyOrphan) || m.waiting == "") {
+			t.Errorf("%s: removing %q, waiting for %q", name, m.removing, m.waiting)
+		}
+	}
+}

@@ -138,6 +138,7 @@ func (r report) state() state {
 		s.notServed = r.applied.Status == metav1.ConditionFalse && kindNotServed(r.manifestMessage())
 	}
 	s.managed, s.marks = r.isManaged(), r.toTake()
+	s.taking, s.leaving = len(takenBy(r.manifest)) > 0, r.annotations[annotationRemoving] != ""
 	s.elsewhere = r.uid == backends.SharedUID && r.isManaged()
 	if _, reported := r.values[feedbackOwner]; !reported && r.object(metav1.ConditionTrue) && r.feedbackSynced() {
 		s.owned = false
