@@ -5,6 +5,7 @@ package backends
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,4 +91,6 @@ type Progress struct {
 	Done bool
 	// Waiting says what is awaited, for a person. It is empty when Done and does not change while the world does not.
 	Waiting string
+	// Again is after what time the next step may be another one although nothing has happened; 0 when it is not.
+	Again time.Duration
 }

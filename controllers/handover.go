@@ -252,6 +252,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope) error {
 		if s.waiting == "" && progress.Waiting != "" {
 			s.waiting = fmt.Sprintf("backend %s: %s", t.of.name, progress.Waiting)
 		}
+		s.backendAgain = sooner(s.backendAgain, progress.Again)
 		*t.gone = t.act == migration.ActRelease && progress.Done
 	}
 	if h.input.SourceGone || h.input.TargetGone {

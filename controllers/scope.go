@@ -43,6 +43,8 @@ type scope struct {
 	// unused are the overrides that select no chosen cluster.
 	unused  []string
 	waiting string
+	// backendAgain is after what time a backend's next step may be another one; 0 when time alone changes nothing.
+	backendAgain time.Duration
 	// waitsForTurn is true while other FleetWorkloads are being handed over first.
 	waitsForTurn bool
 

@@ -77,14 +77,22 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 func (s *scope) again() time.Duration {
 	switch {
 	case s.handOver != nil:
-		return s.handOver.orders.Again
+		return sooner(s.handOver.orders.Again, s.backendAgain)
 	case s.waitsForTurn:
 		return lookAgain
 	case s.choice != nil:
-		return s.choice.Again
+		return sooner(s.choice.Again, s.backendAgain)
 	default:
-		return 0
+		return s.backendAgain
 	}
+}
+
+// sooner is the shorter of two times, of which 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // written is the end of a pass whose last act was a write. An outdated object is read again rather than complained about.

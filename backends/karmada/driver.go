@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -190,11 +191,14 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if waiting, err := d.teacher.teach(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
 		return backends.Progress{Waiting: waiting}, err
 	}
-	return d.advance(ctx, desired, live, toFleet(clusters))
+	return d.advance(ctx, desired, live, clusters)
 }
 
 // advance takes the next step: companions first, then the workload, then what is no longer needed.
-func (d *Driver) advance(ctx context.Context, desired backends.Desired, live world, fleet backends.Fleet) (backends.Progress, error) {
+func (d *Driver) advance(
+	ctx context.Context, desired backends.Desired, live world, clusters []clusterv1alpha1.Cluster,
+) (backends.Progress, error) {
+	fleet := toFleet(clusters)
 	first, err := d.applyCarriers(ctx, desired, fleet)
 	if err != nil {
 		return backends.Progress{}, err
@@ -207,6 +211,7 @@ func (d *Driver) advance(ctx context.Context, desired backends.Desired, live wor
 	if err != nil {
 		return backends.Progress{}, err
 	}
+	want, again := want.asking(live, clusters, held.Query, time.Now())
 	step := decide(held, want, live)
 	if len(step.writes) > 0 {
 		if err := d.prepare(ctx, held, want, live); err != nil {
@@ -228,7 +233,7 @@ func (d *Driver) advance(ctx context.Context, desired backends.Desired, live wor
 		waiting = append([]string{step.waiting}, waiting...)
 	}
 	waiting = waiting[:min(len(waiting), mostNamed)]
-	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; ")}, err
+	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; "), Again: again}, err
 }
 
 // Delete takes the next step towards having nothing of the workload on Karmada.

@@ -342,6 +342,72 @@ func TestLostCluster(t *testing.T) {
 	l.delete("and ends when it is unjoined", d, v1alpha1.DeletionPolicyDelete)
 }
 
+// TestLateKind has a cluster serve the kind only after Karmada's scheduler has left it out for that.
+func TestLateKind(t *testing.T) {
+	l := newLive(t)
+	const late = "kdrv-late"
+	server, err := lab.StartAPIServer(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	cfg, err := server.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	join(t, l.backend, late, cfg)
+	l.until("Karmada reads what the cluster serves", time.Minute, func() string {
+		var c clusterv1alpha1.Cluster
+		if err := l.driver.cache.Get(t.Context(), client.ObjectKey{Name: late}, &c); err != nil {
+			return err.Error()
+		}
+		if !serves(&c, corev1.SchemeGroupVersion.WithKind("ConfigMap")) {
+			return "nothing"
+		}
+		return ""
+	})
+	d := l.desired("r1", "registry.k8s.io/pause:3.9", v1alpha1.DivisionTypeDivided, share{cluster: late, replicas: 2}, share{cluster: "member1", replicas: 2})
+	l.until("the scheduler leaves it out", time.Minute, func() string {
+		progress, err := l.driver.Apply(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(progress.Waiting, "now it is on member1") {
+			return progress.Waiting
+		}
+		return ""
+	})
+	serve(t, cfg, l.members["member1"], "clonesets.apps.kruise.io")
+	l.apply("once it serves the kind", d)
+	l.current("once it serves the kind", d, "member1")
+	l.until("applied on it", time.Minute, func() string {
+		o, _ := l.driver.Observe(t.Context(), d.Query)
+		if c := reportOf(o, late); c.Applied != metav1.ConditionTrue {
+			return "Applied " + string(c.Applied) + " " + c.Message
+		}
+		return ""
+	})
+	l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
+}
+
+// serve gives an API server a CustomResourceDefinition of another.
+func serve(t *testing.T, to *rest.Config, from client.Client, name string) {
+	t.Helper()
+	c, err := client.New(to, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := reference("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
+	if err := from.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+		t.Fatal(err)
+	}
+	copied := reference("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
+	copied.SetAnnotations(definition.GetAnnotations())
+	copied.Object["spec"] = definition.Object["spec"]
+	unstructured.RemoveNestedField(copied.Object, "spec", "conversion")
+	create(t, c, copied)
+}
+
 // join joins an API server to Karmada, tainted so that nobody else uses it.
 func join(t *testing.T, backend client.Client, name string, cfg *rest.Config) {
 	t.Helper()
