@@ -16,7 +16,8 @@ import (
 // Driver carries workloads out through one connected backend. Its rules, numbered as in docs/driver-contract.md:
 //
 //	R1  Idempotent: Apply of what is already there makes no mutating request, also in a new process.
-//	R2  Non-blocking: no method waits for convergence; Observe reports it and results say what is awaited.
+//	R2  Non-blocking: no method waits for convergence; Observe reports it and results say what is awaited. A request
+//	    without an answer is given up.
 //	R3  Stateless: positions are read from backend objects, so a call may be cut off between any two writes.
 //	R4  Polite: objects and fields of others are left alone; an object of that name without our UID is NameConflict.
 //	R5  Expected failures are *Error; any other error counts as transient.

@@ -17,6 +17,11 @@ func callCases() []Case {
 			run:   endedContext,
 		},
 		{
+			Name:  "R2: a write that is never answered is given up, and sent again",
+			Rules: []string{"R2"},
+			run:   noAnswer,
+		},
+		{
 			Name:  "R6: different workloads may be worked on at once, and arguments stay as they were",
 			Rules: []string{"R6"},
 			run:   atOnce,
@@ -52,6 +57,24 @@ func endedContext(s *session) {
 		})
 	}
 	s.converge(p)
+}
+
+func noAnswer(s *session) {
+	p := s.newPlan("web", s.cluster(0))
+	s.converge(p)
+	next := p.changed()
+	s.silent.Store(true)
+	s.until("a write without an answer", func() string {
+		_, err := s.pass(next)
+		if s.silent.Load() {
+			return "nothing is written"
+		}
+		if err == nil || !tolerable(err) {
+			s.t.Errorf("a write without an answer: %v, want an error that is tried again", err)
+		}
+		return ""
+	})
+	s.converge(next)
 }
 
 // atOnce carries several workloads out through one driver at the same time. The race detector sees more than we do.

@@ -43,6 +43,8 @@ type session struct {
 	// left is how many writes go through before the connection is cut off; less than zero means any number.
 	left atomic.Int64
 	cut  atomic.Bool
+	// silent is true when the next write gets no answer.
+	silent atomic.Bool
 }
 
 func newSession(t *testing.T, env Environment, k kind) *session {
@@ -109,6 +111,9 @@ func (s *session) gate(kind RequestKind) error {
 	if kind == ReadRequest {
 		s.reads.Add(1)
 		return nil
+	}
+	if s.silent.CompareAndSwap(true, false) {
+		return ErrNoAnswer
 	}
 	for {
 		left := s.left.Load()

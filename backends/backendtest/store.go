@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -50,6 +51,10 @@ func Transport(gate Gate) func(http.RoundTripper) http.RoundTripper {
 				if err := gate(kind); err != nil {
 					if req.Body != nil {
 						_ = req.Body.Close()
+					}
+					if errors.Is(err, ErrNoAnswer) {
+						<-req.Context().Done()
+						err = req.Context().Err()
 					}
 					return nil, err
 				}

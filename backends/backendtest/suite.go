@@ -5,6 +5,7 @@ package backendtest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -64,6 +65,9 @@ type Environment struct {
 
 // Gate is told of a request, and may refuse it.
 type Gate func(RequestKind) error
+
+// ErrNoAnswer is what a gate returns for a request that is never answered. It lasts until the client gives it up.
+var ErrNoAnswer = errors.New("no answer from the backend")
 
 // RequestKind says what a request does to the backend.
 type RequestKind int

@@ -78,7 +78,8 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
+	bounded := backends.Bounded(httpClient)
+	mapper, err := apiutil.NewDynamicRESTMapper(cfg, bounded)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
@@ -86,7 +87,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	direct, err := client.New(cfg, client.Options{HTTPClient: httpClient, Scheme: scheme, Mapper: mapper})
+	direct, err := client.New(cfg, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
@@ -94,14 +95,14 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, httpClient)
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, bounded)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
 	d := &Driver{client: direct, cache: cached, kinds: kinds{discovery: disco}, log: opts.Log,
 		teacher: newTeacher(opts.Interpreter)}
 	if opts.PodEvidence {
-		if d.pods, err = newPodReader(cfg, httpClient); err != nil {
+		if d.pods, err = newPodReader(cfg, bounded); err != nil {
 			return nil, err
 		}
 	}

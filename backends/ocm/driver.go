@@ -71,8 +71,8 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 	if err != nil {
 		return nil, fmt.Errorf("scheme of the hub: %w", err)
 	}
-	d := &Driver{opts: opts.withDefaults()}
-	if d.mapper, err = apiutil.NewDynamicRESTMapper(cfg, httpClient); err != nil {
+	d, bounded := &Driver{opts: opts.withDefaults()}, backends.Bounded(httpClient)
+	if d.mapper, err = apiutil.NewDynamicRESTMapper(cfg, bounded); err != nil {
 		return nil, fmt.Errorf("discovery of the hub: %w", err)
 	}
 	cacheOpts := cacheOptions()
@@ -80,7 +80,7 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 	if d.cache, err = cache.New(cfg, cacheOpts); err != nil {
 		return nil, fmt.Errorf("cache of the hub: %w", err)
 	}
-	if d.hub, err = client.New(cfg, client.Options{Scheme: scheme, Mapper: d.mapper, HTTPClient: httpClient}); err != nil {
+	if d.hub, err = client.New(cfg, client.Options{Scheme: scheme, Mapper: d.mapper, HTTPClient: bounded}); err != nil {
 		return nil, fmt.Errorf("client of the hub: %w", err)
 	}
 	return d, nil

@@ -139,6 +139,10 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	grace := 10 * time.Second
+	httpClient, err := rest.HTTPClientFor(management)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the management cluster: %w", err)
+	}
 	mgr, err := ctrl.NewManager(management, ctrl.Options{
 		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: opts.metricsAddress},
@@ -150,7 +154,10 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
 		// They are read during migrations only, and watching them would mean to watch everybody's.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&appsv1.ControllerRevision{}}}},
+		Client: client.Options{
+			HTTPClient: backends.Bounded(httpClient),
+			Cache:      &client.CacheOptions{DisableFor: []client.Object{&appsv1.ControllerRevision{}}},
+		},
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: opts.watchedNamespaces(),
