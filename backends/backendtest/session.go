@@ -22,8 +22,8 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
-// callLimit is how long one call may take (R2), generous for slow machines.
-func (s *session) callLimit() time.Duration { return max(10*time.Second, s.env.Timeout/2) }
+// callLimit is how long one call may take (R2): of its requests one, or two at different times, may get no answer.
+const callLimit = 2 * backends.RequestTimeout
 
 var errCutOff = errors.New("the connection to the backend was cut off")
 
@@ -94,7 +94,7 @@ func (s *session) run() {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				s.t.Errorf("Run returned %v", err)
 			}
-		case <-time.After(s.callLimit()):
+		case <-time.After(callLimit):
 			s.t.Error("Run does not return when its context ends")
 		}
 	})
@@ -223,7 +223,7 @@ func (s *session) call(what string, f func(context.Context) error) error {
 	s.t.Helper()
 	start := time.Now()
 	err := f(s.t.Context())
-	if took := time.Since(start); took > s.callLimit() {
+	if took := time.Since(start); took > callLimit {
 		s.t.Errorf("%s took %s: it must not wait for the backend", what, took)
 	}
 	var expected *backends.Error

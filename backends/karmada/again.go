@@ -31,29 +31,33 @@ const (
 // asking returns want, whose policy asks the scheduler as often as the live one did, or once more when that is due, and
 // otherwise after what time it will be; 0 when the scheduler has left nothing out that it could take.
 func (r *rendered) asking(live world, clusters []clusterv1alpha1.Cluster, q backends.Query, now time.Time) (*rendered, time.Duration) {
-	asked := timesAsked(live.policy)
+	asked, leftOut := timesAsked(live.policy), r.leftOut(live.binding, clusters, q)
+	if asked == 0 && !leftOut {
+		return r, 0
+	}
 	same := r.withAsked(asked)
-	if live.policy == nil || !ssa.UpToDate(live.policy, heldAs(same.policy, live.policy)) {
+	if !ssa.UpToDate(live.policy, heldAs(same.policy, live.policy)) {
 		return r, 0 // another policy is to be written anyway
 	}
-	b := live.binding
-	if b == nil || b.DeletionTimestamp != nil || b.Status.LastScheduledTime == nil ||
-		b.Generation != b.Status.SchedulerObservedGeneration || !samePlacement(b, live.policy) || !r.leftOut(b, clusters, q) {
-		return same, 0
+	if b := live.binding; leftOut && samePlacement(b, live.policy) {
+		if wait := b.Status.LastScheduledTime.Add(askFirst << min(asked, askSlowest)).Sub(now); wait > 0 {
+			return same, wait
+		}
+		return r.withAsked(asked + 1), 0
 	}
-	if wait := b.Status.LastScheduledTime.Add(askFirst << min(asked, askSlowest)).Sub(now); wait > 0 {
-		return same, wait
-	}
-	return r.withAsked(asked + 1), 0
+	return same, 0
 }
 
-// leftOut tells whether the binding lacks a cluster that serves the kind and could run it.
+// leftOut tells whether the scheduler has come to its end without a cluster that serves the kind and could run it.
 func (r *rendered) leftOut(b *workv1alpha2.ResourceBinding, clusters []clusterv1alpha1.Cluster, q backends.Query) bool {
+	if b == nil || b.DeletionTimestamp != nil || b.Status.LastScheduledTime == nil || b.Generation != b.Status.SchedulerObservedGeneration {
+		return false
+	}
 	given := scheduled(b)
 	return slices.ContainsFunc(clusters, func(c clusterv1alpha1.Cluster) bool {
 		_, has := given[c.Name]
-		return !has && slices.Contains(r.clusters, c.Name) && c.DeletionTimestamp == nil && serves(&c, q.Workload.GVK) &&
-			!b.Spec.ClusterInGracefulEvictionTasks(c.Name)
+		_, wanted := slices.BinarySearch(r.clusters, c.Name)
+		return !has && wanted && c.DeletionTimestamp == nil && serves(&c, q.Workload.GVK) && !b.Spec.ClusterInGracefulEvictionTasks(c.Name)
 	})
 }
 

@@ -105,7 +105,7 @@ func environment(t *testing.T) backendtest.Environment {
 		InvalidOptions: &v1alpha1.BackendOptions{Karmada: &v1alpha1.KarmadaOptions{
 			PropagationPolicy: &runtime.RawExtension{Raw: []byte(`{"priority": "high"}`)},
 		}},
-		Timeout: 90 * time.Second, Poll: 100 * time.Millisecond, Quiet: 5 * time.Second,
+		Timeout: patience, Poll: 100 * time.Millisecond, Quiet: 5 * time.Second,
 	}
 	for _, m := range fleet.Members()[:3] {
 		env.Clusters = append(env.Clusters, backends.Cluster{
@@ -144,7 +144,7 @@ func newNamespace(t *testing.T, backend client.Client, members map[string]client
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = backend.Delete(context.Background(), ns.DeepCopy()) })
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for cluster, member := range members {
 		for {
 			err := member.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{})

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +38,7 @@ func (l *trial) report(what string, d backends.Desired, cluster string, want fun
 	l.t.Helper()
 	q := d.Query
 	q.Live = true
-	l.until(what, time.Minute, func() string {
+	l.until(what, func() string {
 		o, err := l.driver.Observe(l.t.Context(), q)
 		if err != nil {
 			return err.Error()
@@ -60,7 +59,7 @@ func TestOwnedClusterWaitsForShadows(t *testing.T) {
 	l.apply("create", l.duplicated("r1", firstImage, m1, m2))
 	m1.owner = backends.OwnershipShadow
 	d := l.duplicated("r1", firstImage, m1)
-	l.until("it waits", time.Minute, func() string {
+	l.until("it waits", func() string {
 		progress, err := l.driver.Apply(t.Context(), d)
 		if err != nil {
 			return err.Error()
@@ -84,7 +83,7 @@ func TestOwnedClusterWaitsForShadows(t *testing.T) {
 
 func (l *trial) gone(cluster string) {
 	l.t.Helper()
-	l.until("gone from "+cluster, time.Minute, func() string {
+	l.until("gone from "+cluster, func() string {
 		if obj := l.member(cluster); obj != nil && obj.GetDeletionTimestamp() == nil {
 			return "it is there"
 		}
@@ -249,7 +248,7 @@ func TestCompanionsOfAShadow(t *testing.T) {
 	}
 	value := func(cluster, want string) {
 		t.Helper()
-		l.until(cluster+" has "+want, 20*time.Second, func() string {
+		l.until(cluster+" has "+want, func() string {
 			var settings corev1.ConfigMap
 			err := l.members[cluster].Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "settings"}, &settings)
 			if err != nil || settings.Data["value"] != want {

@@ -33,6 +33,9 @@ var (
 	placementGVK    = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"}
 )
 
+// patience is how long anything may take: the machine may be busy with other tests.
+const patience = 3 * time.Minute
+
 // TestConformance holds the driver to the contract on the real test fleet, which must be up (make lab-up).
 func TestConformance(t *testing.T) {
 	f := newFleet(t)
@@ -61,7 +64,7 @@ func TestConformance(t *testing.T) {
 		InvalidOptions: &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{
 			Placement: &runtime.RawExtension{Raw: []byte(`{"predicates": []}`)},
 		}},
-		Timeout: 2 * time.Minute, Poll: 200 * time.Millisecond, Quiet: 5 * time.Second,
+		Timeout: patience, Poll: 200 * time.Millisecond, Quiet: 5 * time.Second,
 	}
 	for _, member := range f.lab.Members()[:3] {
 		cluster := backends.Cluster{

@@ -163,7 +163,7 @@ func (tr *trial) remove(policy v1alpha1.DeletionPolicy) {
 func (tr *trial) until(what string, step func() string) {
 	tr.t.Helper()
 	missing := ""
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if missing = step(); missing == "" {
 			return
 		}
