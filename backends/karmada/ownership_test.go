@@ -285,9 +285,9 @@ func TestUIDIsReported(t *testing.T) {
 	l := newLive(t)
 	d := l.duplicated("r1", firstImage, share{cluster: "member1", replicas: 1})
 	l.apply("create", d)
-	l.report("its UID", d, "member1", func(c backends.ClusterObservation) bool {
+	l.report("its UID, and that it runs", d, "member1", func(c backends.ClusterObservation) bool {
 		live := l.member("member1")
-		return live != nil && c.UID == live.GetUID()
+		return live != nil && c.UID == live.GetUID() && c.Status["replicas"] == int64(1)
 	})
 	d.Targets[0].Ownership = backends.OwnershipShadow
 	l.apply("a shadow", d)
