@@ -26,8 +26,9 @@ import (
 )
 
 const (
-	readyTimeout  = 90 * time.Second
-	deleteTimeout = 60 * time.Second
+	// Karmada's controllers try again after pauses that double with each failure; the machine may be a slow one.
+	readyTimeout  = 3 * time.Minute
+	deleteTimeout = 2 * time.Minute
 	// hold is how long something that must not happen is looked out for, after its cause has been seen.
 	hold = 4 * time.Second
 
