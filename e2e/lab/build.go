@@ -64,6 +64,9 @@ var argoHost = &patch{
 }
 
 // binaries in build order: the API server first, all others wait for it.
+//
+// The family kubernetes has a later gRPC than Kubernetes 1.35: with its own, requests and watches of the API server may hang for
+// a minute and more when a connection to etcd is made anew (https://github.com/kubernetes/kubernetes/issues/140911).
 var binaries = []binary{
 	{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", "", nil},
 	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", versionFlags, nil},
