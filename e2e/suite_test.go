@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,3 +118,14 @@ var _ = AfterEach(func(ctx SpecContext) {
 		Expect(o.unexpectedExit()).To(Succeed())
 	}
 }, NodeTimeout(time.Minute))
+
+// Where only the end of a log is at hand, Ginkgo's summary names what has failed, and not why.
+var _ = ReportAfterSuite("why specs have failed", func(report Report) {
+	const most = 3000
+	for _, spec := range report.SpecReports {
+		if spec.Failed() {
+			why := spec.FailureMessage()
+			fmt.Fprintf(os.Stdout, "\n%s\n%s\n%s\n", spec.FullText(), spec.FailureLocation(), why[:min(len(why), most)])
+		}
+	}
+})

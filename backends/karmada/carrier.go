@@ -186,8 +186,13 @@ func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready 
 		after.Spec.Workload, after.Spec.SuspendDispatching = want.work.DeepCopy().Spec.Workload, &yes
 		return carrierStep{patch: after}.waitFor(title, "Karmada to take up the change", ready), nil
 	}
-	step := carrierStep{patch: after}
-	if !newWork(live).suspended() {
+	step, w := carrierStep{patch: after}, newWork(live)
+	switch {
+	case !w.suspended() && ready && w.unrevised():
+		yes := true
+		after.Spec.SuspendDispatching = &yes
+		return step.waitFor(title, "Karmada to look again", ready), nil
+	case !w.suspended():
 		return step.judge(live, want.companion, ready), nil
 	}
 	// A cluster that comes back would get everything at once, and the workload perhaps first.

@@ -207,7 +207,9 @@ func (d *Driver) advance(
 	if len(first.pending) > 0 {
 		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
 	}
-	held, stay := staying(waitingFor(lookingClosely(desired, live), first.blocked), live)
+	blocked := toLookAgain(desired.Targets, live)
+	maps.Copy(blocked, first.blocked)
+	held, stay := staying(waitingFor(lookingClosely(desired, live), blocked), live)
 	want, err := render(held)
 	if err != nil {
 		return backends.Progress{}, err
@@ -224,8 +226,8 @@ func (d *Driver) advance(
 	}
 	settled := step.waiting == "" && len(step.writes) == 0
 	waiting, err := d.leaveCarriers(ctx, desired, live, fleet, settled)
-	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
-		waiting = append(waiting, cluster+": "+first.blocked[cluster])
+	for _, cluster := range slices.Sorted(maps.Keys(blocked)) {
+		waiting = append(waiting, cluster+": "+blocked[cluster])
 	}
 	for _, cluster := range stay {
 		waiting = append(waiting, cluster+": to be left once no cluster is being handed over")

@@ -4,6 +4,7 @@ package karmada
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -391,6 +394,53 @@ func TestLateKind(t *testing.T) {
 		}
 		return ""
 	})
+	l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
+}
+
+// TestFailedRecreationIsNotTheLastWord has Karmada's word that it could not make objects again stand on the Works of a
+// workload and a companion that run, as Karmada leaves it when the objects are there all the same.
+func TestFailedRecreationIsNotTheLastWord(t *testing.T) {
+	l := newLive(t)
+	d := l.with(l.duplicated("r1", firstImage, share{cluster: "member1", replicas: 1}), "one")
+	l.apply("create", d)
+	l.current("create", d, "member1")
+	before := l.member("member1")
+	var works workv1alpha1.WorkList
+	if err := l.driver.client.List(t.Context(), &works, client.InNamespace(executionPrefix+"member1")); err != nil {
+		t.Fatal(err)
+	}
+	works.Items = slices.DeleteFunc(works.Items, func(w workv1alpha1.Work) bool { return !newWork(&w).ours(d.Key) })
+	if len(works.Items) != 2 {
+		t.Fatalf("%d works, want the workload's and the ConfigMap's", len(works.Items))
+	}
+	for _, w := range works.Items {
+		patch := client.MergeFrom(w.DeepCopy())
+		meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
+			Type: workv1alpha1.WorkApplied, Status: metav1.ConditionFalse, Reason: reasonRecreateFailed, Message: "already exists",
+		})
+		if err := l.driver.client.Status().Patch(t.Context(), &w, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.until("Karmada has looked again", func() string {
+		progress, err := l.driver.Apply(t.Context(), d)
+		if err != nil || progress.Waiting != "" {
+			return fmt.Sprint(progress.Waiting, err)
+		}
+		for _, w := range works.Items {
+			if err := l.driver.client.Get(t.Context(), client.ObjectKeyFromObject(&w), &w); err != nil {
+				t.Fatal(err)
+			}
+			if c := newWork(&w).applied(); c.Status != metav1.ConditionTrue || newWork(&w).suspended() {
+				return w.Name + ": " + c.Reason
+			}
+		}
+		return ""
+	})
+	l.current("Karmada has looked again", d, "member1")
+	if after := l.member("member1"); after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() {
+		t.Errorf("the member object was changed")
+	}
 	l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
 }
 

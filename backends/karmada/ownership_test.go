@@ -233,19 +233,21 @@ func TestShadowOfWhatBearsOldMarks(t *testing.T) {
 }
 
 // TestCompanionsOfAShadow are neither written nor removed.
+// with adds a ConfigMap that holds the value.
+func (l *trial) with(d backends.Desired, value string) backends.Desired {
+	settings := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": value}}}
+	settings.SetAPIVersion("v1")
+	settings.SetKind("ConfigMap")
+	settings.SetNamespace(l.namespace)
+	settings.SetName("settings")
+	settings.SetLabels(map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator, v1alpha1.LabelUID: string(l.uid)})
+	d.Companions = []backends.Companion{{Object: settings, Resource: "configmaps"}}
+	return d
+}
+
 func TestCompanionsOfAShadow(t *testing.T) {
 	l := newLive(t)
 	m1, m2 := share{cluster: "member1", replicas: 1}, share{cluster: "member2", replicas: 1}
-	with := func(d backends.Desired, value string) backends.Desired {
-		settings := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": value}}}
-		settings.SetAPIVersion("v1")
-		settings.SetKind("ConfigMap")
-		settings.SetNamespace(l.namespace)
-		settings.SetName("settings")
-		settings.SetLabels(map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator, v1alpha1.LabelUID: string(l.uid)})
-		d.Companions = []backends.Companion{{Object: settings, Resource: "configmaps"}}
-		return d
-	}
 	value := func(cluster, want string) {
 		t.Helper()
 		l.until(cluster+" has "+want, func() string {
@@ -257,10 +259,10 @@ func TestCompanionsOfAShadow(t *testing.T) {
 			return ""
 		})
 	}
-	l.apply("create", with(l.duplicated("r1", firstImage, m1, m2), "one"))
+	l.apply("create", l.with(l.duplicated("r1", firstImage, m1, m2), "one"))
 	value("member1", "one")
 	m1.owner = backends.OwnershipShadow
-	d := with(l.duplicated("r1", firstImage, m1, m2), "two")
+	d := l.with(l.duplicated("r1", firstImage, m1, m2), "two")
 	l.apply("a change, with a shadow", d)
 	l.report("yielded", d, "member1", yielded)
 	value("member2", "two")
@@ -270,10 +272,10 @@ func TestCompanionsOfAShadow(t *testing.T) {
 	l.apply("no longer listed", none)
 	value("member1", "one")
 	m1.owner = backends.OwnershipAdopt
-	l.apply("owned again", with(l.duplicated("r1", firstImage, m1, m2), "three"))
+	l.apply("owned again", l.with(l.duplicated("r1", firstImage, m1, m2), "three"))
 	value("member1", "three")
 	m1.owner = backends.OwnershipShadow
-	d = with(l.duplicated("r1", firstImage, m1, m2), "three")
+	d = l.with(l.duplicated("r1", firstImage, m1, m2), "three")
 	l.apply("given up again", d)
 	l.report("yielded", d, "member1", yielded)
 	l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
