@@ -3,14 +3,15 @@ package backends
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Classify turns an error of a Kubernetes client into an *Error where its kind is known, and returns it as it is
-// otherwise. op says what was attempted, such as "apply manifestwork member1/web".
+// Classify turns an error of a Kubernetes client into an *Error where its kind is known, and wraps it otherwise. op says what
+// was attempted, such as "apply manifestwork member1/web"; err need not. What is an *Error already is returned as it is.
 func Classify(op string, err error) error {
 	if err == nil || CodeOf(err) != "" {
 		return err
@@ -32,6 +33,6 @@ func Classify(op string, err error) error {
 		apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr):
 		return wrap(CodeUnavailable, "check that the backend's API server is up and reachable")
 	default:
-		return err
+		return fmt.Errorf("%s: %w", op, err)
 	}
 }

@@ -84,8 +84,8 @@ func TestClassify(t *testing.T) {
 			if CodeOf(got) != test.want || !errors.Is(got, test.err) {
 				t.Errorf("got %q %v", CodeOf(got), got)
 			}
-			if test.want != "" && !strings.Contains(got.Error(), "apply work w") {
-				t.Errorf("the operation is missing: %v", got)
+			if strings.Count(got.Error(), "apply work w: ") != 1 {
+				t.Errorf("the operation must be named once: %v", got)
 			}
 		})
 	}

@@ -349,7 +349,7 @@ func (d *Driver) watchKind(ctx context.Context, w backends.Workload) error {
 		return notServed(w.GVK, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
 	}
 	if err != nil {
-		return backends.Classify("watch "+w.GVK.String(), fmt.Errorf("watch %s: %w", w.GVK, err))
+		return backends.Classify("watch "+w.GVK.String(), err)
 	}
 	wait, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
@@ -358,7 +358,7 @@ func (d *Driver) watchKind(ctx context.Context, w backends.Workload) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(w.GVK.GroupVersion().WithKind(w.GVK.Kind + "List"))
 		if err := d.client.List(ctx, list, client.Limit(1)); err != nil {
-			return backends.Classify("list "+w.GVK.Kind, fmt.Errorf("list %s: %w", w.GVK, err))
+			return backends.Classify("list "+w.GVK.String(), err)
 		}
 		return &backends.Error{
 			Code: backends.CodeNotReady, Message: fmt.Sprintf("the cache of %s is not filled yet", w.GVK),

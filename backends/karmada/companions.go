@@ -37,7 +37,7 @@ func indexCarrier(obj client.Object) []string {
 func (d *Driver) carriersOf(ctx context.Context, key backends.Key) ([]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
 	if err := d.cache.List(ctx, &list, client.MatchingFields{carrierByUser: string(key.UID)}); err != nil {
-		return nil, backends.Classify("list companions", fmt.Errorf("list companions of %s: %w", key, err))
+		return nil, backends.Classify("list companions of "+key.String(), err)
 	}
 	works := make([]*workv1alpha1.Work, 0, len(list.Items))
 	for i := range list.Items {
@@ -285,7 +285,7 @@ func (d *Driver) removeCarrier(ctx context.Context, w *workv1alpha1.Work) error 
 		return client.IgnoreNotFound(err)
 	}
 	op := fmt.Sprintf("delete work %s/%s", w.Namespace, w.Name)
-	return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	return backends.Classify(op, err)
 }
 
 // deleteCarriers lets go of all companions of a workload that is gone. It returns what is awaited.
@@ -397,7 +397,7 @@ func (d *Driver) latest(ctx context.Context, query backends.Query, cached *workv
 		return nil, nil
 	}
 	if err != nil {
-		return nil, backends.Classify("get work "+at.String(), fmt.Errorf("get work %s: %w", at, err))
+		return nil, backends.Classify("get work "+at.String(), err)
 	}
 	return now, nil
 }

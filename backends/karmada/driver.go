@@ -287,7 +287,7 @@ func (d *Driver) clusters(ctx context.Context) ([]clusterv1alpha1.Cluster, error
 	}
 	var clusters clusterv1alpha1.ClusterList
 	if err := d.cache.List(ctx, &clusters); err != nil {
-		return nil, backends.Classify("list clusters", fmt.Errorf("list Karmada's clusters: %w", err))
+		return nil, backends.Classify("list Karmada's clusters", err)
 	}
 	return clusters.Items, nil
 }
@@ -425,7 +425,7 @@ func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstruct
 		return nil
 	case err != nil:
 		op := fmt.Sprintf("get %s %s", want.GetKind(), client.ObjectKeyFromObject(want))
-		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+		return backends.Classify(op, err)
 	}
 	if found.Labels[v1alpha1.LabelUID] == string(q.Key.UID) {
 		return nil // the cache will show it
@@ -453,7 +453,7 @@ func (d *Driver) ensureNamespace(ctx context.Context, name string) error {
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		op := "create namespace " + name
-		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+		return backends.Classify(op, err)
 	}
 	return nil
 }
@@ -491,7 +491,7 @@ func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) err
 	target := reference(obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName())
 	if err := client.IgnoreNotFound(d.client.Delete(ctx, target, opts...)); err != nil {
 		op := fmt.Sprintf("delete %s %s", obj.GetKind(), client.ObjectKeyFromObject(obj))
-		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+		return backends.Classify(op, err)
 	}
 	return nil
 }
@@ -510,7 +510,7 @@ func (d *Driver) release(ctx context.Context, w work) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := client.IgnoreNotFound(d.client.Patch(ctx, after, patch)); err != nil {
 		op := fmt.Sprintf("release work %s/%s", w.Namespace, w.Name)
-		return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+		return backends.Classify(op, err)
 	}
 	return nil
 }

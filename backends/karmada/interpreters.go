@@ -200,7 +200,7 @@ func (t *teacher) prepare(ctx context.Context, reader cache.Cache, gvk schema.Gr
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(customizationGVK.GroupVersion().WithKind(customizationGVK.Kind + "List"))
 	if err := reader.List(ctx, list); err != nil {
-		return lesson{}, backends.Classify("list customizations", fmt.Errorf("list Karmada's interpreters: %w", err))
+		return lesson{}, backends.Classify("list Karmada's interpreters", err)
 	}
 	l := learn(want, list.Items)
 	l.version = version
@@ -229,7 +229,7 @@ func (t *teacher) teach(ctx context.Context, reader cache.Cache, c client.Client
 
 func refusedLesson(name string, err error) error {
 	op := "write ResourceInterpreterCustomization " + name
-	classified := backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	classified := backends.Classify(op, err)
 	// What admission refuses is forbidden too: somebody was faster with a customization for the same kind.
 	if apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook") {
 		return &backends.Error{

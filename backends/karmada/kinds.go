@@ -74,7 +74,7 @@ func (k *kinds) look(gvk schema.GroupVersionKind) error {
 	preferred, err := k.preferred(gvk.GroupKind())
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
-		return backends.Classify("look up "+gvk.Kind, fmt.Errorf("look up %s on the Karmada control plane: %w", gvk, err))
+		return backends.Classify(fmt.Sprintf("look up %s on the Karmada control plane", gvk), err)
 	case preferred == "":
 		err = notServed(gvk, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
 	case preferred != gvk.Version:

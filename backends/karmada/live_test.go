@@ -199,12 +199,8 @@ func (l *trial) wantMember(cluster string, generation int64, image string, repli
 }
 
 func reportOf(o backends.Observation, cluster string) backends.ClusterObservation {
-	for _, c := range o.Clusters {
-		if c.Cluster == cluster {
-			return c
-		}
-	}
-	return backends.ClusterObservation{}
+	c, _ := o.Of(cluster)
+	return c
 }
 
 // TestLive goes through a workload's life and says how long each step takes.

@@ -208,7 +208,9 @@ func explainCarrier(verb string, work *unstructured.Unstructured, c backends.Com
 	}
 	op := fmt.Sprintf("%s %s with %s", verb, title(work), companions.Title(c.Object))
 	if !apierrors.IsConflict(err) && c.Object.GetKind() != "Secret" {
-		err = explain(op, err)
+		if explained := explain(op, err); backends.CodeOf(explained) != "" {
+			err = explained
+		}
 	}
 	return companions.Explain(op, c.Object, c.Shared, err)
 }

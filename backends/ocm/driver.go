@@ -347,7 +347,7 @@ func explain(op string, err error) error {
 	if backends.CodeOf(err) != "" {
 		return err
 	}
-	return backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+	return backends.Classify(op, err)
 }
 
 func title(obj *unstructured.Unstructured) string {

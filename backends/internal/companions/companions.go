@@ -255,10 +255,9 @@ func Explain(op string, obj *unstructured.Unstructured, shared bool, err error) 
 	if err == nil || apierrors.IsConflict(err) {
 		return err
 	}
-	err = backends.Classify(op, err)
 	var typed *backends.Error
-	if !errors.As(err, &typed) {
-		return withoutSecret(op, obj, err)
+	if !errors.As(backends.Classify(op, err), &typed) {
+		return fmt.Errorf("%s: %w", op, discreet(obj, err))
 	}
 	explained := *typed
 	if explained.Code == backends.CodeRejected {
@@ -266,7 +265,7 @@ func Explain(op string, obj *unstructured.Unstructured, shared bool, err error) 
 		explained.Remedy = "correct the object; if it is too large for the backend, split it"
 	}
 	if explained.Err != nil {
-		explained.Err = withoutSecret(op, obj, explained.Err)
+		explained.Err = discreet(obj, explained.Err)
 	}
 	return &explained
 }
@@ -278,12 +277,12 @@ func field(shared bool) string {
 	return "spec.companions"
 }
 
-// withoutSecret keeps of an error about a Secret no more than its reason.
-func withoutSecret(op string, obj *unstructured.Unstructured, err error) error {
+// discreet keeps of an error about a Secret no more than its reason.
+func discreet(obj *unstructured.Unstructured, err error) error {
 	if obj.GetKind() != "Secret" {
-		return fmt.Errorf("%s: %w", op, err)
+		return err
 	}
-	return fmt.Errorf("%s: the API server answered %s", op, apierrors.ReasonForError(err))
+	return fmt.Errorf("the API server answered %s", apierrors.ReasonForError(err))
 }
 
 // NameConflict says that somebody else has what a companion needs.

@@ -50,7 +50,7 @@ func Send(ctx context.Context, c client.Client, desired *unstructured.Unstructur
 				Remedy: "correct the template, or the override that leads to this manifest", Err: err,
 			}
 		}
-		return nil, backends.Classify(op, fmt.Errorf("%s: %w", op, err))
+		return nil, backends.Classify(op, err)
 	}
 	return sent, nil
 }

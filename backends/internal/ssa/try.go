@@ -46,8 +46,6 @@ func tried(op string, err error) (string, error) {
 	switch backends.CodeOf(classified) {
 	case backends.CodeForbidden, backends.CodeRejected, backends.CodeKindNotServed, backends.CodeInvalidTemplate:
 		return classified.Error(), nil
-	case "":
-		return "", fmt.Errorf("%s: %w", op, err)
 	default:
 		return "", classified
 	}
