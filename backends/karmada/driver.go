@@ -207,10 +207,7 @@ func (d *Driver) advance(
 	if len(first.pending) > 0 {
 		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
 	}
-	blocked := toLookAgain(desired.Targets, live)
-	maps.Copy(blocked, first.blocked)
-	held, stay := staying(waitingFor(lookingClosely(desired, live), blocked), live)
-	want, err := render(held)
+	held, want, stay, err := holdBack(desired, live, first.blocked)
 	if err != nil {
 		return backends.Progress{}, err
 	}
@@ -226,8 +223,8 @@ func (d *Driver) advance(
 	}
 	settled := step.waiting == "" && len(step.writes) == 0
 	waiting, err := d.leaveCarriers(ctx, desired, live, fleet, settled)
-	for _, cluster := range slices.Sorted(maps.Keys(blocked)) {
-		waiting = append(waiting, cluster+": "+blocked[cluster])
+	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
+		waiting = append(waiting, cluster+": "+first.blocked[cluster])
 	}
 	for _, cluster := range stay {
 		waiting = append(waiting, cluster+": to be left once no cluster is being handed over")
@@ -237,6 +234,23 @@ func (d *Driver) advance(
 	}
 	waiting = waiting[:min(len(waiting), mostNamed)]
 	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; "), Again: again}, err
+}
+
+// holdBack returns desired with all clusters held that must wait, as it is rendered, and the clusters that stay for now. Why a
+// cluster waits that is not in blocked yet is added there.
+func holdBack(
+	desired backends.Desired, live world, blocked map[string]string,
+) (held backends.Desired, want *rendered, stay []string, err error) {
+	held, stay = staying(waitingFor(lookingClosely(desired, live), blocked), live)
+	if want, err = render(held); err != nil {
+		return held, nil, nil, err
+	}
+	if again := toLookAgain(held, want, live); len(again) > 0 {
+		maps.Copy(blocked, again)
+		held = waitingFor(held, again)
+		want, err = render(held)
+	}
+	return held, want, stay, err
 }
 
 // Delete takes the next step towards having nothing of the workload on Karmada.

@@ -51,13 +51,21 @@ func TestAWordThatNothingTakesBack(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
+	d, live := converged(t)
+	status := live.works[0].DeepCopy()
+	status.Status = failed.Status
+	live.works[0] = newWork(status)
 	for owner, want := range map[backends.Ownership]int{
-		backends.OwnershipOwn: 1, backends.OwnershipAdopt: 1, backends.OwnershipShadow: 0, backends.OwnershipLook: 0,
+		backends.OwnershipOwn: 1, backends.OwnershipShadow: 0, backends.OwnershipLook: 0,
 	} {
-		targets := []backends.Target{{Cluster: "m1", Ownership: owner}, {Cluster: "m2"}}
-		if got := toLookAgain(targets, world{works: []work{failed}}); len(got) != want {
+		d.Targets[0].Ownership = owner
+		if got := toLookAgain(d, mustRender(t, d), live); len(got) != want {
 			t.Errorf("%s: %v", owner, got)
 		}
+	}
+	d.Targets[0].Ownership, live.binding.Generation = backends.OwnershipOwn, 6
+	if got := toLookAgain(d, mustRender(t, d), live); len(got) != 0 {
+		t.Errorf("suspended while the scheduler may keep it so: %v", got)
 	}
 }
 
