@@ -191,7 +191,7 @@ func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready 
 	case !w.suspended() && ready && w.unrevised():
 		yes := true
 		after.Spec.SuspendDispatching = &yes
-		return step.waitFor(title, "Karmada to look again", ready), nil
+		return step.waitFor(title, "Karmada to check it again", ready), nil
 	case !w.suspended():
 		return step.judge(live, want.companion, ready), nil
 	}

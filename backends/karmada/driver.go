@@ -245,7 +245,7 @@ func holdBack(
 	if want, err = render(held); err != nil {
 		return held, nil, nil, err
 	}
-	if again := toLookAgain(held, want, live); len(again) > 0 {
+	if again := toRecheck(held, want, live); len(again) > 0 {
 		maps.Copy(blocked, again)
 		held = waitingFor(held, again)
 		want, err = render(held)

@@ -418,7 +418,7 @@ func TestFailedRecreationIsNotTheLastWord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.until("Karmada has looked again", func() string {
+	l.until("Karmada has checked again", func() string {
 		progress, err := l.driver.Apply(t.Context(), d)
 		if err != nil || progress.Waiting != "" {
 			return fmt.Sprint(progress.Waiting, err)
@@ -433,7 +433,7 @@ func TestFailedRecreationIsNotTheLastWord(t *testing.T) {
 		}
 		return ""
 	})
-	l.current("Karmada has looked again", d, "member1")
+	l.current("Karmada has checked again", d, "member1")
 	if after := l.member("member1"); after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() {
 		t.Errorf("the member object was changed")
 	}

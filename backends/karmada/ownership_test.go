@@ -232,7 +232,6 @@ func TestShadowOfWhatBearsOldMarks(t *testing.T) {
 	}
 }
 
-// TestCompanionsOfAShadow are neither written nor removed.
 // with adds a ConfigMap that holds the value.
 func (l *trial) with(d backends.Desired, value string) backends.Desired {
 	settings := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": value}}}
@@ -245,6 +244,7 @@ func (l *trial) with(d backends.Desired, value string) backends.Desired {
 	return d
 }
 
+// TestCompanionsOfAShadow are neither written nor removed.
 func TestCompanionsOfAShadow(t *testing.T) {
 	l := newLive(t)
 	m1, m2 := share{cluster: "member1", replicas: 1}, share{cluster: "member2", replicas: 1}

@@ -59,18 +59,18 @@ func TestAWordThatNothingTakesBack(t *testing.T) {
 		backends.OwnershipOwn: 1, backends.OwnershipShadow: 0, backends.OwnershipLook: 0,
 	} {
 		d.Targets[0].Ownership = owner
-		if got := toLookAgain(d, mustRender(t, d), live); len(got) != want {
+		if got := toRecheck(d, mustRender(t, d), live); len(got) != want {
 			t.Errorf("%s: %v", owner, got)
 		}
 	}
 	d.Targets[0].Ownership, live.binding.Generation = backends.OwnershipOwn, 6
-	if got := toLookAgain(d, mustRender(t, d), live); len(got) != 0 {
+	if got := toRecheck(d, mustRender(t, d), live); len(got) != 0 {
 		t.Errorf("suspended while the scheduler may keep it so: %v", got)
 	}
 }
 
-// TestACarrierIsLookedAtAgain once, and then dispatched as before.
-func TestACarrierIsLookedAtAgain(t *testing.T) {
+// TestACarrierIsCheckedAgain once, and then dispatched as before.
+func TestACarrierIsCheckedAgain(t *testing.T) {
 	key := testQuery().Key
 	live, want := carrierOf(t, key)
 	next := func() carrierStep {

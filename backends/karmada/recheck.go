@@ -25,13 +25,13 @@ func (w work) unrevised() bool {
 		dispatching != nil && dispatching.Status == metav1.ConditionTrue && !dispatching.LastTransitionTime.After(applied.LastTransitionTime.Time)
 }
 
-// toLookAgain names the clusters that are held until Karmada has taken that up, each with the reason. While the gate would
+// toRecheck names the clusters that are held until Karmada has taken that up, each with the reason. While the gate would
 // not open again soon there are none.
-func toLookAgain(desired backends.Desired, want *rendered, live world) map[string]string {
+func toRecheck(desired backends.Desired, want *rendered, live world) map[string]string {
 	out := map[string]string{}
 	for _, t := range desired.Targets {
 		if w, found := live.work(t.Cluster); found && t.Ownership.Writes() && !looks(t) && w.unrevised() {
-			out[t.Cluster] = "Karmada to look again, which could not make it again: " + w.applied().Message
+			out[t.Cluster] = "Karmada to check again what it could not make again: " + w.applied().Message
 		}
 	}
 	if len(out) > 0 && unfinished(desired, want, live) != "" {
