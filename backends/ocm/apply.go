@@ -687,8 +687,9 @@ func (d *Driver) deleteWorks(ctx context.Context, works []*unstructured.Unstruct
 		jobs[work.GetNamespace()] = work
 	}
 	waiting, err := inParallel(ctx, jobs, func(cluster string, work *unstructured.Unstructured) (string, error) {
-		in.ready = inContact(fleet, cluster)
-		return d.removeWork(ctx, work, in)
+		here := in
+		here.ready = inContact(fleet, cluster)
+		return d.removeWork(ctx, work, here)
 	})
 	if err == nil && len(waiting) == 0 {
 		waiting = []string{"the hub to finish the removal"}
