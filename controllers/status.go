@@ -73,17 +73,25 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 	}
 }
 
+// lookAnyway is how soon a pass runs again that waits for a backend. Its events bring the next pass; one that is lost must not
+// keep a workload for ever.
+const lookAnyway = time.Minute
+
 // again is when time alone may change what is decided; 0 when it does not.
 func (s *scope) again() time.Duration {
+	again := s.backendAgain
+	if s.waiting != "" {
+		again = sooner(again, lookAnyway)
+	}
 	switch {
 	case s.handOver != nil:
-		return sooner(s.handOver.orders.Again, s.backendAgain)
+		return sooner(s.handOver.orders.Again, again)
 	case s.waitsForTurn:
 		return lookAgain
 	case s.choice != nil:
-		return sooner(s.choice.Again, s.backendAgain)
+		return sooner(s.choice.Again, again)
 	default:
-		return s.backendAgain
+		return again
 	}
 }
 

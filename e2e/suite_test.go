@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,13 +121,31 @@ var _ = AfterEach(func(ctx SpecContext) {
 	}
 }, NodeTimeout(time.Minute))
 
-// Where only the end of a log is at hand, Ginkgo's summary names what has failed, and not why.
+// failures are why specs have failed, in few words.
+var failures []string
+
 var _ = ReportAfterSuite("why specs have failed", func(report Report) {
-	const most = 3000
 	for _, spec := range report.SpecReports {
 		if spec.Failed() {
-			why := spec.FailureMessage()
-			fmt.Fprintf(os.Stdout, "\n%s\n%s\n%s\n", spec.FullText(), spec.FailureLocation(), why[:min(len(why), most)])
+			at := spec.FailureLocation()
+			failures = append(failures, fmt.Sprintf("%s:%d %s: %s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage())))
 		}
 	}
 })
+
+// TestMain says last why specs have failed: where only the end of a log is at hand, Ginkgo's summary names them and no more.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, failure := range failures {
+		const all = 900 // characters
+		fmt.Println(failure[:min(len(failure), all/len(failures))])
+	}
+	os.Exit(code)
+}
+
+// gomega's words around what a spec has to say.
+var aroundMessages = regexp.MustCompile(`(?s)^Timed out after [^\n]*\n|The function passed to \w+ (failed|returned)[^\n]*\n|\s+`)
+
+func inShort(message string) string {
+	return strings.TrimSpace(aroundMessages.ReplaceAllString(message, " "))
+}

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	uberzap "go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -22,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -153,10 +156,13 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 		// The lease is given back on a graceful stop, so that a successor need not wait for it to run out.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
-		// They are read during migrations only, and watching them would mean to watch everybody's.
+		MapperProvider: func(cfg *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
+			return apiutil.NewDynamicRESTMapper(cfg, backends.Bounded(httpClient))
+		},
 		Client: client.Options{
 			HTTPClient: backends.Bounded(httpClient),
-			Cache:      &client.CacheOptions{DisableFor: []client.Object{&appsv1.ControllerRevision{}}},
+			// They are read during migrations only, and watching them would mean to watch everybody's.
+			Cache: &client.CacheOptions{DisableFor: []client.Object{&appsv1.ControllerRevision{}}},
 		},
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),

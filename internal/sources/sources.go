@@ -18,6 +18,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/backends"
 )
 
 // syncPatience is how long a call waits for the first list of a kind.
@@ -51,12 +53,17 @@ type Reader struct {
 
 // New returns a Reader of the management cluster. It sends nothing; Start must run for it to be of use.
 func New(cfg *rest.Config, opts Options) (*Reader, error) {
-	live, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme()})
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("client for dependencies: %w", err)
+	}
+	live, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme(), HTTPClient: backends.Bounded(httpClient)})
 	if err != nil {
 		return nil, fmt.Errorf("client for dependencies: %w", err)
 	}
 	metadata, err := cache.New(cfg, cache.Options{
-		Scheme: runtime.NewScheme(), Mapper: live.RESTMapper(), DefaultNamespaces: opts.Namespaces, DefaultTransform: strip,
+		Scheme: runtime.NewScheme(), Mapper: live.RESTMapper(), HTTPClient: httpClient,
+		DefaultNamespaces: opts.Namespaces, DefaultTransform: strip,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache for dependencies: %w", err)
