@@ -256,7 +256,7 @@ func (o *operator) stop(ctx context.Context) {
 	o.expectExit()
 	Expect(r.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
 	Eventually(r.done).WithContext(ctx).WithTimeout(25*time.Second).Should(BeClosed(), "the operator does not stop")
-	Expect(r.err).NotTo(HaveOccurred(), func() string { return "the operator stopped with an error:\n" + o.logTail(20) })
+	Expect(r.err).NotTo(HaveOccurred(), func() string { return "the operator stopped with an error:\n" + o.logTail(3) })
 }
 
 // kill ends the process at once. It is called by the proxy, in the middle of a write.

@@ -144,6 +144,7 @@ func (m *memoryStore) remove(ref Ref) {
 	if ok {
 		delete(m.objects, ref)
 		m.version++
+		obj = obj.DeepCopy() // somebody may still be reading it
 		obj.SetResourceVersion(strconv.FormatInt(m.version, 10))
 		m.send(watch.Deleted, obj)
 	}
