@@ -81,6 +81,11 @@ unit: ## Run the tests that need nothing but Go
 	@$(say) 'unit tests'
 	@go test ./...
 
+.PHONY: race
+race: ## Run the unit tests of what works in parallel with the race detector
+	@$(say) 'race detector'
+	@go test -race -short ./backends/... ./controllers/... ./internal/connection/... ./internal/sources/... ./internal/interpreter/...
+
 .PHONY: test-api
 test-api: ## Run the tests that need an API server (built and started by the tests)
 	@$(say) 'tests on a real API server'

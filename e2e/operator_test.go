@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -255,8 +256,35 @@ func (o *operator) stop(ctx context.Context) {
 	}
 	o.expectExit()
 	Expect(r.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	select {
+	case <-r.done:
+	case <-time.After(8 * time.Second):
+		// After 10 s it gives up by itself, and does not say what it hangs in.
+		_ = r.cmd.Process.Signal(syscall.SIGQUIT)
+	}
 	Eventually(r.done).WithContext(ctx).WithTimeout(25*time.Second).Should(BeClosed(), "the operator does not stop")
-	Expect(r.err).NotTo(HaveOccurred(), func() string { return "the operator stopped with an error:\n" + o.logTail(3) })
+	Expect(r.err).NotTo(HaveOccurred(), func() string { return o.hangsIn() + "the operator stopped with an error:\n" + o.logTail(3) })
+}
+
+// ownFrame is a function of ours in a dump of goroutines.
+var ownFrame = regexp.MustCompile(`(?m)^github\.com/fleetworkload/fleetworkload/(\S+)\(`)
+
+// hangsIn names our functions in a dump of goroutines; it is empty without one.
+func (o *operator) hangsIn() string {
+	raw, err := os.ReadFile(o.path("log"))
+	if err != nil {
+		return err.Error()
+	}
+	var frames []string
+	for _, match := range ownFrame.FindAllSubmatch(raw, -1) {
+		if frame := string(match[1]); !slices.Contains(frames, frame) {
+			frames = append(frames, frame)
+		}
+	}
+	if len(frames) == 0 {
+		return ""
+	}
+	return "the operator hangs in " + strings.Join(frames, ", ") + "; "
 }
 
 // kill ends the process at once. It is called by the proxy, in the middle of a write.
