@@ -128,7 +128,7 @@ var _ = ReportAfterSuite("why specs have failed", func(report Report) {
 	for _, spec := range report.SpecReports {
 		if spec.Failed() {
 			at := spec.FailureLocation()
-			failures = append(failures, fmt.Sprintf("%s:%d %s: %s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage())))
+			failures = append(failures, fmt.Sprintf("%s:%d %.40s: %s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage())))
 		}
 	}
 })
@@ -136,9 +136,9 @@ var _ = ReportAfterSuite("why specs have failed", func(report Report) {
 // TestMain says last why specs have failed: where only the end of a log is at hand, Ginkgo's summary names them and no more.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, failure := range failures {
-		const all = 900 // characters
-		fmt.Println(failure[:min(len(failure), all/len(failures))])
+	const all, each = 900, 180 // characters
+	for _, failure := range failures[:min(len(failures), all/each)] {
+		fmt.Println(failure[:min(len(failure), max(each, all/len(failures)))])
 	}
 	os.Exit(code)
 }
