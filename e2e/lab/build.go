@@ -65,20 +65,22 @@ var argoHost = &patch{
 
 // binaries in build order: the API server first, all others wait for it.
 //
-// The family kubernetes has a later gRPC than Kubernetes 1.35: with its own, requests and watches of the API server may hang for
-// a minute and more when a connection to etcd is made anew (https://github.com/kubernetes/kubernetes/issues/140911).
+// Kubernetes and Karmada are one family, and OCM's has the same versions but for controller-runtime, of which it needs an earlier
+// one; the operator has them too. So what they have in common, most of it Kubernetes' libraries, is compiled once. Their gRPC is
+// later than that of Kubernetes 1.35: with its own, requests and watches of the API server may hang for a minute and more when a
+// connection to etcd is made anew (https://github.com/kubernetes/kubernetes/issues/140911).
 var binaries = []binary{
-	{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", "", nil},
-	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", versionFlags, nil},
-	{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", versionFlags, nil},
-	{"kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", versionFlags, nil},
-	{"kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", versionFlags, nil},
+	{"etcd", "shared", "go.etcd.io/etcd/server/v3", "", nil},
+	{"kube-apiserver", "shared", "k8s.io/kubernetes/cmd/kube-apiserver", versionFlags, nil},
+	{"kube-controller-manager", "shared", "k8s.io/kubernetes/cmd/kube-controller-manager", versionFlags, nil},
+	{"kube-scheduler", "shared", "k8s.io/kubernetes/cmd/kube-scheduler", versionFlags, nil},
+	{"kubectl", "shared", "k8s.io/kubernetes/cmd/kubectl", versionFlags, nil},
 	{"kwok", "kwok", kwokModule + "/cmd/kwok", "", nil},
 	{"kruise-manager", "kruise", kruiseModule, "", kruiseHost},
-	{"karmada-aggregated-apiserver", "karmada", karmadaModule + "/cmd/aggregated-apiserver", "", nil},
-	{"karmada-controller-manager", "karmada", karmadaModule + "/cmd/controller-manager", "", nil},
-	{"karmada-scheduler", "karmada", karmadaModule + "/cmd/scheduler", "", nil},
-	{"karmada-webhook", "karmada", karmadaModule + "/cmd/webhook", "", nil},
+	{"karmada-aggregated-apiserver", "shared", karmadaModule + "/cmd/aggregated-apiserver", "", nil},
+	{"karmada-controller-manager", "shared", karmadaModule + "/cmd/controller-manager", "", nil},
+	{"karmada-scheduler", "shared", karmadaModule + "/cmd/scheduler", "", nil},
+	{"karmada-webhook", "shared", karmadaModule + "/cmd/webhook", "", nil},
 	{"workflow-controller", "argo", argoModule + "/cmd/workflow-controller", "", argoHost},
 	{"ocm-placement", "ocm", ocmModule + "/cmd/placement", "", nil},
 	{"ocm-registration", "ocm", ocmModule + "/cmd/registration", "", nil},
@@ -283,9 +285,9 @@ func (b *builder) patched(ctx context.Context, bin binary, out string) ([]string
 }
 
 // buildSelf builds the lab command for the processes of our own (the heartbeat): the caller may be a test binary, and
-// that of "go run" is gone soon. With the flags of "go run" nearly everything is in Go's cache already.
+// that of "go run" is gone soon. With the flags of the Makefile nearly everything is in Go's cache already.
 func (b *builder) buildSelf(ctx context.Context, path string) error {
-	if _, err := goTool(ctx, b.source, nil, "build", "-buildvcs=false", "-o", path+".new", "./cmd/lab"); err != nil {
+	if _, err := goTool(ctx, b.source, []string{"CGO_ENABLED=0"}, "build", "-trimpath", "-buildvcs=false", "-o", path+".new", "./cmd/lab"); err != nil {
 		return fmt.Errorf("build the lab command: %w", err)
 	}
 	return os.Rename(path+".new", path)

@@ -43,6 +43,8 @@ type Options struct {
 	Members int
 	// DifferentNames makes OCM know each member under another name than Karmada does.
 	DifferentNames bool
+	// WithoutWorkflows leaves Argo Workflows out, which takes long to build. A fleet that has it keeps it.
+	WithoutWorkflows bool
 	// Out takes progress lines. Default: none are written.
 	Out io.Writer
 }
@@ -82,6 +84,11 @@ func Up(ctx context.Context, opts Options) (*Fleet, error) {
 	if err := os.Remove(filepath.Join(f.dir, readyFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+	next, err := f.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer next()
 	units, err := f.fleetUnits()
 	if err != nil {
 		return nil, err
@@ -164,6 +171,7 @@ func (f *Fleet) claim(opts Options) error {
 	}
 	return f.state.update(func() {
 		f.state.DifferentNames = opts.DifferentNames
+		f.state.WithoutWorkflows = opts.WithoutWorkflows && (len(f.state.Members) == 0 || f.state.WithoutWorkflows)
 		for i := range opts.Members {
 			f.state.addMember(fmt.Sprintf("member%d", i+1))
 		}
@@ -173,11 +181,14 @@ func (f *Fleet) claim(opts Options) error {
 	})
 }
 
-// provide makes what all components need: binaries (all, or those named) and certificates.
+// provide makes what all components need: binaries (all that the fleet has, or those named) and certificates.
 func (f *Fleet) provide(ctx context.Context, names ...string) error {
 	var err error
 	if f.builder, err = newBuilder(ctx, f.out); err != nil {
 		return err
+	}
+	if len(names) == 0 {
+		names = f.binaries()
 	}
 	if f.paths, err = f.builder.build(ctx, names...); err != nil {
 		return err
@@ -192,6 +203,22 @@ func (f *Fleet) provide(ctx context.Context, names ...string) error {
 		return symlink(kubectl, f.Kubectl())
 	}
 	return nil
+}
+
+// binaries are the names of those that the fleet has.
+func (f *Fleet) binaries() (names []string) {
+	for _, b := range binaries {
+		if b.family != "argo" || !f.state.WithoutWorkflows {
+			names = append(names, b.name)
+		}
+	}
+	return names
+}
+
+// turn waits until no other fleet of this user is being started: a port that is free when it is chosen must be so when its
+// component listens, a moment later.
+func (f *Fleet) turn(ctx context.Context) (next func(), err error) {
+	return lockDir(ctx, filepath.Join(f.builder.cache, "starting"))
 }
 
 func symlink(target, link string) error {
@@ -220,6 +247,10 @@ func (f *Fleet) fleetUnits() ([]unit, error) {
 	}
 	return units, nil
 }
+
+// Temporary tells tests whether the fleet goes right after them. Then they leave empty namespaces on it: to delete one, an API server
+// is asked about every type that it has.
+func Temporary() bool { return os.Getenv("LAB_TEMPORARY") != "" }
 
 // Dir is the folder of the fleet's state.
 func (f *Fleet) Dir() string { return f.dir }
@@ -362,6 +393,11 @@ func (f *Fleet) runMember(ctx context.Context, m Member) error {
 	if err := f.provide(ctx); err != nil {
 		return err
 	}
+	next, err := f.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer next()
 	units, err := f.memberUnits(m)
 	if err != nil {
 		return err

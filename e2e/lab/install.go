@@ -22,8 +22,12 @@ func (f *Fleet) kruiseCRDs(ctx context.Context) ([]*unstructured.Unstructured, e
 	return loadObjects(filepath.Join(dir, "config/crd/bases/*.yaml"), nil)
 }
 
-// argoCRDs are those of Argo Workflows in their short form: the full ones are too large for some clients.
+// argoCRDs are those of Argo Workflows in their short form: the full ones are too large for some clients. There are none in a
+// fleet without it.
 func (f *Fleet) argoCRDs(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	if f.state.WithoutWorkflows {
+		return nil, nil
+	}
 	dir, err := f.builder.moduleDir(ctx, "argo", argoModule)
 	if err != nil {
 		return nil, err

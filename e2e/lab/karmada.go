@@ -99,7 +99,7 @@ func (f *Fleet) karmadaUnits() ([]unit, error) {
 
 // prepareKarmada installs Karmada's CRDs and, so that templates can be stored, OpenKruise's and Argo's.
 func (f *Fleet) prepareKarmada(ctx context.Context) error {
-	dir, err := f.builder.moduleDir(ctx, "karmada", karmadaModule)
+	dir, err := f.builder.moduleDir(ctx, "shared", karmadaModule)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (f *Fleet) copyServingCert(dir string) error {
 
 // configureKarmadaWebhook creates the webhook configurations with the addresses rewritten to the webhook's port.
 func (f *Fleet) configureKarmadaWebhook(ctx context.Context, port int) error {
-	dir, err := f.builder.moduleDir(ctx, "karmada", karmadaModule)
+	dir, err := f.builder.moduleDir(ctx, "shared", karmadaModule)
 	if err != nil {
 		return err
 	}

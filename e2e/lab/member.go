@@ -111,7 +111,7 @@ func (f *Fleet) memberClusterUnits(m Member) ([]unit, error) {
 	kubeconfig := f.Kubeconfig(m.Name)
 	kruise := f.path("members", m.Name, "kruise")
 	stages := f.path("members", m.Name, "kwok-stages.yaml")
-	return append(units,
+	units = append(units,
 		unit{
 			name: name("manifests"), needs: []string{apiServerName(m.Name)},
 			prepare: func(ctx context.Context) error { return f.prepareMember(ctx, m) },
@@ -148,14 +148,22 @@ func (f *Fleet) memberClusterUnits(m Member) ([]unit, error) {
 				}
 				return f.kruiseDefaults(ctx, m)
 			},
-		},
-		unit{
-			name: name("workflow-controller"), needs: []string{name("manifests")},
-			command: f.commandEnv("workflow-controller",
-				[]string{"LEADER_ELECTION_DISABLE=true", "HEALTH_ADDRESS=" + address(p[name("argo-health")])},
-				"--kubeconfig="+kubeconfig, "--namespace="+argoNamespace, "--executor-image=argoexec", "--qps=200", "--burst=400"),
-			ready: answers(httpURL(p[name("argo-health")], "/healthz")),
-		}), nil
+		})
+	if !f.state.WithoutWorkflows {
+		units = append(units, f.workflowUnit(m, p[name("argo-health")]))
+	}
+	return units, nil
+}
+
+// workflowUnit is Argo's controller in a member.
+func (f *Fleet) workflowUnit(m Member, health int) unit {
+	return unit{
+		name: m.Name + "-workflow-controller", needs: []string{m.Name + "-manifests"},
+		command: f.commandEnv("workflow-controller",
+			[]string{"LEADER_ELECTION_DISABLE=true", "HEALTH_ADDRESS=" + address(health)},
+			"--kubeconfig="+f.Kubeconfig(m.Name), "--namespace="+argoNamespace, "--executor-image=argoexec", "--qps=200", "--burst=400"),
+		ready: answers(httpURL(health, "/healthz")),
+	}
 }
 
 // memberTokens writes the token file of the member's API server and returns the tokens by service account.

@@ -87,7 +87,7 @@ func (d *demo) run(ctx context.Context) error {
 // startFleet starts the test fleet, or what of it does not run.
 func (d *demo) startFleet(ctx context.Context, out io.Writer) error {
 	var err error
-	if d.fleet, err = lab.Up(ctx, lab.Options{Dir: d.dir, Members: lab.DefaultMembers, Out: out}); err != nil {
+	if d.fleet, err = lab.Up(ctx, lab.Options{Dir: d.dir, Members: lab.DefaultMembers, WithoutWorkflows: true, Out: out}); err != nil {
 		return err
 	}
 	if n := len(d.fleet.Members()); n != lab.DefaultMembers {
