@@ -1,4 +1,4 @@
-# Everything a developer runs. It needs Go, make, git and a C compiler; all other tools are built from hack/tools.
+# Everything a developer runs. It needs Go, make and git; all other tools are built from hack/tools.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,9 +9,14 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 export NO_COLOR := 1
 export GINKGO_NO_COLOR := TRUE
 
+# The same flags for all that is built, the test fleet too: so each package is compiled once.
+export CGO_ENABLED ?= 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+
 # Options of single targets; see `make help`.
 LAB_MEMBERS ?=
 E2E_ARGS ?=
+export E2E_ARGS
 FUZZTIME ?= 10s
 ifneq ($(LAB_MEMBERS),)
 export LAB_MEMBERS
@@ -51,7 +56,7 @@ lab-down: ## Stop the test fleet and remove its state
 
 .PHONY: build
 build: ## Build bin/manager and bin/kubectl-fw
-	@go build -trimpath -o $(BIN)/ ./cmd/manager ./cmd/kubectl-fw
+	@go build -o $(BIN)/ ./cmd/manager ./cmd/kubectl-fw
 
 .PHONY: generate
 generate: $(BIN)/controller-gen ## Generate deepcopy code
@@ -78,36 +83,35 @@ test: ## Run all tests: unit, test-api, e2e
 
 .PHONY: unit
 unit: ## Run the tests that need nothing but Go
-	@$(say) 'unit tests'
-	@go test ./...
+	@source hack/phase.bash; phase 'unit tests' go test -vet=off ./... # make lint vets
 
 .PHONY: race
-race: ## Run the unit tests of what works in parallel with the race detector
+race: ## Run the unit tests of what works in parallel with the race detector (needs a C compiler)
 	@$(say) 'race detector'
-	@go test -race -short ./backends/... ./controllers/... ./internal/connection/... ./internal/sources/... ./internal/interpreter/...
+	@CGO_ENABLED=1 go test -race -short ./backends/... ./controllers/... ./internal/connection/... ./internal/sources/... ./internal/interpreter/...
 
 .PHONY: test-api
 test-api: ## Run the tests that need an API server (built and started by the tests)
-	@$(say) 'tests on a real API server'
-	@packages="$(call tagged,api,api backends controllers internal e2e)"; \
+	@source hack/phase.bash; packages="$(call tagged,api,api backends controllers internal e2e)"; \
 	if [ -z "$$packages" ]; then echo 'no package has tests with build tag api' >&2; exit 1; fi; \
-	go test -tags api -count=1 -timeout 20m $$packages
+	phase 'tests on a real API server' go test -vet=off -tags api -count=1 -timeout 20m $$packages
 
 .PHONY: e2e
-e2e: ## Run drivers and scenarios on a real fleet of their own (E2E_ARGS=-ginkgo.label-filter=ocm; LAB_DIR=.lab reuses a fleet)
-	@$(say) 'end-to-end tests'
-	@drivers="$(call tagged,e2e,backends)"; scenarios="$(call tagged,e2e,e2e)"; \
-	if [ -z "$$drivers" ] || [ -z "$$scenarios" ]; then echo 'tests with build tag e2e are missing' >&2; exit 1; fi; \
-	if [ -z "$${LAB_DIR:-}" ]; then \
-		export LAB_DIR=$(CURDIR)/.lab-e2e; \
-		trap 'go run ./e2e/lab/cmd/lab down --dir "$$LAB_DIR"' EXIT; \
-		GOGC=$${GOGC:-200} go run ./e2e/lab/cmd/lab up --dir "$$LAB_DIR"; \
-	fi; \
-	export LAB_DIR="$$(realpath "$$LAB_DIR")"; \
-	$(say) 'drivers'; \
-	go test -tags e2e -count=1 -timeout 30m -p 1 -parallel 6 $$drivers; \
-	$(say) 'scenarios'; \
-	go test -tags e2e -count=1 -timeout 60m -p 1 -v $$scenarios $(E2E_ARGS)
+e2e: ## Run drivers, a short soak and scenarios, each on fleets of their own (LAB_DIR=.lab reuses one)
+	@hack/e2e drivers soak scenarios
+
+.PHONY: drivers
+drivers: ## Run the drivers' suites (LAB_DIR=.lab reuses a fleet)
+	@hack/e2e drivers
+
+.PHONY: scenarios
+scenarios: ## Run the operator's scenarios (E2E_ARGS=--label-filter=ocm, E2E_PROCS=3; LAB_DIR=.lab reuses a fleet)
+	@hack/e2e scenarios
+
+.PHONY: soak
+soak: ## Hunt with random edits and faults, then run the sweeps whole (SECONDS=600, SEED=n, SWEEPS=none leaves them out)
+	@SOAK_SECONDS=$(or $(SECONDS),600) SOAK_SEED=$(SEED) hack/e2e soak
+	@if [ '$(SWEEPS)' != none ]; then E2E_SWEEPS=whole E2E_ARGS='--label-filter=sweep' hack/e2e scenarios; fi
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
@@ -179,7 +183,7 @@ help: ## Show this help
 		/^[a-z0-9-]+:.*##/ {printf "  %-14s%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # Tools are pinned in a module of their own.
-tool = @$(say) 'build $@'; cd hack/tools && go build -trimpath -ldflags '-s -w' -o ../../$@ $(1)
+tool = @$(say) 'build $@'; cd hack/tools && go build -ldflags '-s -w' -o ../../$@ $(1)
 
 $(BIN)/controller-gen: $(TOOLS)
 	$(call tool,sigs.k8s.io/controller-tools/cmd/controller-gen)

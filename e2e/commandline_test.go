@@ -80,5 +80,5 @@ var _ = Describe("The command line", Label("handover", "commandline"), func() {
 		becomesReady(ctx, fw)
 		Expect(podUIDs(ctx, fw)).To(Equal(pods))
 		remove(ctx, fw)
-	}, NodeTimeout(8*time.Minute))
+	}, NodeTimeout(12*time.Minute))
 })

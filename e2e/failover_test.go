@@ -18,7 +18,7 @@ import (
 )
 
 // What spec.placement.failover asks for: others take the place of a lost cluster, and nothing happens to what they run.
-var _ = Describe("A cluster that is lost for long", Label("placement", "karmada", "ocm"), func() {
+var _ = Describe("A cluster that is lost for long", Label("placement", "karmada", "ocm"), long, func() {
 	It("is replaced, and given up when it is back", func(ctx SpecContext) {
 		sharedOperator(ctx)
 		lost, kept, spare := world.members[1], world.members[0], world.members[2]
@@ -71,7 +71,7 @@ var _ = Describe("A cluster that is lost for long", Label("placement", "karmada"
 			Expect(of(kept, podUIDs(ctx, fw))).To(Equal(before[i]), "pods of %s were touched", kept)
 		}
 		becomesReady(ctx, stays...)
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
 
 // A taint keeps new workloads away, and takes nothing off a cluster.

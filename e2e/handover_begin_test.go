@@ -103,7 +103,7 @@ var _ = Describe("Hand-overs of many", Label("handover", "karmada", "ocm"), func
 		for _, c := range convoys {
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
 var _ = Describe("A hand-over that cannot begin", Label("handover", "karmada", "ocm"), func() {
@@ -151,7 +151,7 @@ var _ = Describe("A hand-over that cannot begin", Label("handover", "karmada", "
 		for _, c := range convoys {
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 
 	It("stays where it is while it is suspended", func(ctx SpecContext) {
 		convoys := newConvoys(ctx, "frozen", onTwo("web"))
@@ -185,7 +185,7 @@ var _ = Describe("A hand-over that cannot begin", Label("handover", "karmada", "
 		for _, c := range convoys {
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
 // forbid has a backend's API server refuse what the driver would write there for a FleetWorkload, until that is mended.

@@ -85,7 +85,7 @@ var _ = Describe("A workload that is deleted during its hand-over", Label("hando
 				Expect(leftOn(ctx, b, uids)).To(BeEmpty(), "left on %s", b)
 			}
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
 // unowned wants no backend to know a workload's objects on members as its own. A word of Karmada that means nothing
@@ -141,7 +141,7 @@ var _ = Describe("A cluster with two names", Label("handover", "karmada", "ocm")
 			}
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
 var clusterGVK = schema.GroupVersionKind{Group: "cluster.karmada.io", Version: "v1alpha1", Kind: "Cluster"}

@@ -125,5 +125,5 @@ var _ = Describe("The evidence of a hand-over", Label("handover", "karmada", "oc
 		counts("karmada", int32(0), int32(3))
 		counts("ocm", int32(0), int32(3))
 		remove(ctx, fw)
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })

@@ -92,7 +92,7 @@ var _ = Describe("A wave that fails", Label("handover", "karmada", "ocm"), func(
 		for _, c := range convoys {
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
 // loss takes an API server away from the operator, and gives it back.
@@ -175,7 +175,7 @@ func (o *operator) goesOn(ctx context.Context, all []*livedOn) {
 	}
 }
 
-var _ = Describe("A backend that is lost during a hand-over", Label("handover", "laws", "law8", "karmada", "ocm"), func() {
+var _ = Describe("A backend that is lost during a hand-over", Label("handover", "laws", "law8", "karmada", "ocm"), long, func() {
 	It("freezes it, in each phase, and costs no pod", func(ctx SpecContext) {
 		o, _ := ownOperator(ctx, "frozen", operatorOptions{everywhere: true})
 		o.start(ctx)
@@ -223,10 +223,10 @@ var _ = Describe("A backend that is lost during a hand-over", Label("handover", 
 		for _, c := range convoys {
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
-var _ = Describe("A member that is lost during its wave", Label("handover", "karmada", "ocm"), func() {
+var _ = Describe("A member that is lost during its wave", Label("handover", "karmada", "ocm"), long, func() {
 	BeforeEach(func(ctx SpecContext) { sharedOperator(ctx) })
 
 	It("is waited for, or its wave goes back, and its pods stay", func(ctx SpecContext) {
@@ -258,5 +258,5 @@ var _ = Describe("A member that is lost during its wave", Label("handover", "kar
 		for _, c := range convoys {
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })

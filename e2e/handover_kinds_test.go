@@ -36,7 +36,7 @@ func (l life) firstStep() string {
 }
 
 // Every kind changes hands as a Deployment does.
-var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmada", "ocm"), func() {
+var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmada", "ocm"), long, func() {
 	It("changes nothing on members, either way", func(ctx SpecContext) {
 		_, err := world.kubectlWith(ctx, otherKindsRole, lab.Karmada, "apply", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())

@@ -404,5 +404,5 @@ var _ = Describe("A hand-over", Label("handover", "karmada", "ocm"), func() {
 		for _, c := range convoys {
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })

@@ -168,7 +168,7 @@ var _ = Describe("The waves of a hand-over", Label("handover", "karmada", "ocm")
 			diaries[c.backend].inWaves("sizes", [][]string{{m[0]}, {m[1], m[2]}}, time.Second)
 			c.unharmed(ctx)
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })
 
 // replicasSeen are the numbers of replicas that the member objects were given, in order.
@@ -279,5 +279,5 @@ var _ = Describe("Edits during a hand-over", Label("handover", "karmada", "ocm")
 			becomesReady(ctx, r.fw)
 			runs(ctx, r.fw, cloneSet, map[string]want{m[0]: {3, imageNew, "info"}, m[1]: {3, imageNew, "debug"}, m[2]: {3, imageNew, "info"}})
 		}
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(12*time.Minute))
 })

@@ -352,7 +352,7 @@ func comparable(fw *v1alpha1.FleetWorkload) string {
 }
 
 // Every kind, on both backends, comes to the same status at every step (law 9).
-var _ = Describe("Every kind's life", Label("kinds"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("Every kind's life", Label("kinds"), long, Ordered, ContinueOnFailure, func() {
 	var (
 		all      [][]*livedOn // by life, by backend
 		recorder *momentRecorder

@@ -227,14 +227,15 @@ func (o *operator) launch() {
 	o.run = r
 }
 
-// lastPort is the last one that was given out. Ports below 32768 are not handed to clients' connections, and each is given
-// out once, so that an operator that starts a moment later finds it free.
+// lastPort is the last one that was given out. Ports below 32768 are not handed to clients' connections, each process has its
+// own, and each is given out once, so that an operator that starts a moment later finds it free.
 var lastPort atomic.Int32
 
 // freeAddress is a loopback address that nobody listens on and nobody else is told.
 func freeAddress() string {
 	GinkgoHelper()
-	const first, ports = 2000, 8000
+	const start, ports = 2000, 1000
+	first := start + ports*(GinkgoParallelProcess()-1)
 	for range ports {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+int(lastPort.Add(1))%ports))
 		if err != nil {

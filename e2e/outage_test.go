@@ -19,7 +19,7 @@ import (
 )
 
 // Law 4: unknown is not zero, stale is not healthy.
-var _ = Describe("A member that is lost", Label("laws", "law4", "karmada", "ocm"), func() {
+var _ = Describe("A member that is lost", Label("laws", "law4", "karmada", "ocm"), long, func() {
 	It("turns its rows stale, and only its own", func(ctx SpecContext) {
 		sharedOperator(ctx)
 		m := world.members
@@ -57,7 +57,7 @@ var _ = Describe("A member that is lost", Label("laws", "law4", "karmada", "ocm"
 		for _, fw := range workloads {
 			Expect(fw.Status.Clusters).To(HaveLen(3))
 		}
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
 
 // keeps wants a FleetWorkload to show what was last known, as such, and its pods to run on.
@@ -74,7 +74,7 @@ func keeps(ctx context.Context, fw *v1alpha1.FleetWorkload, pods map[string]stri
 }
 
 // Law 8: a lost backend costs nothing.
-var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm"), long, Ordered, ContinueOnFailure, func() {
 	var (
 		o         *operator
 		namespace string

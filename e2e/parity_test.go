@@ -232,7 +232,7 @@ func replicasOf(objects []*unstructured.Unstructured) string {
 }
 
 // Law 9: a spec means the same wherever it runs.
-var _ = Describe("A spec on both backends", Label("parity"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("A spec on both backends", Label("parity"), long, Ordered, ContinueOnFailure, func() {
 	made := map[string][]*v1alpha1.FleetWorkload{}
 
 	BeforeAll(func(ctx SpecContext) {

@@ -5,17 +5,21 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,15 +29,22 @@ import (
 
 // Environment variables for development.
 const (
-	// envLabDir names the folder of a fleet that runs already; it is left running.
+	// envLabDir names the folder of a fleet that runs already, or, for several processes, a folder with one for each, named by
+	// its number. They are left running.
 	envLabDir = "LAB_DIR"
 	// envManager names a manager's binary to use instead of building one.
 	envManager = "E2E_MANAGER"
 	// envKeep keeps logs and configuration in this folder.
 	envKeep = "E2E_KEEP"
+	// envReport names the file that takes what failed and what took long.
+	envReport = "E2E_REPORT"
 )
 
-const members = 3
+const (
+	members = 3
+	// long is for scenarios of about a minute or more: begun first, they leave no process working alone at the end.
+	long = SpecPriority(1)
+)
 
 var (
 	// world is what all specs share; nothing in it changes after BeforeSuite but the operator that runs.
@@ -53,44 +64,68 @@ func TestE2E(t *testing.T) {
 	ctrl.SetLogger(GinkgoLogr)
 	suite, reporter := GinkgoConfiguration()
 	reporter.Verbose = reporter.Verbose || testing.Verbose()
-	if deadline, set := t.Deadline(); set {
+	if deadline, set := t.Deadline(); set && suite.ParallelTotal == 1 {
 		// go test ends the process without a word: the fleet must be taken down before.
 		suite.Timeout = min(suite.Timeout, time.Until(deadline)-3*time.Minute)
 	}
 	RunSpecs(t, "FleetWorkload", suite, reporter)
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	repository, err := filepath.Abs("..")
-	Expect(err).NotTo(HaveOccurred())
-	dir := os.Getenv(envKeep)
-	if dir == "" {
-		dir, err = os.MkdirTemp("", "fleetworkload-e2e-")
+// built is what one process makes for all.
+type built struct {
+	// Dir is a folder of the suite's own.
+	Dir string
+	// Manager is the operator's binary.
+	Manager string
+}
+
+// Each process has a fleet and an operator of its own; one of them builds the operator for all.
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	b := built{Dir: os.Getenv(envKeep), Manager: os.Getenv(envManager)}
+	if b.Dir == "" {
+		var err error
+		b.Dir, err = os.MkdirTemp("", "fleetworkload-e2e-")
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(os.RemoveAll, dir)
 	}
-	Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
-	fleet := testFleet(ctx, filepath.Join(dir, "fleet"))
-	world, err = newEnvironment(fleet, dir, filepath.Join(repository, "config"))
-	Expect(err).NotTo(HaveOccurred())
-	world.manager = os.Getenv(envManager)
-	if world.manager == "" {
-		world.manager = filepath.Join(dir, "manager")
-		build := exec.CommandContext(ctx, "go", "build", "-o", world.manager, "./cmd/manager")
-		build.Dir = repository
+	if b.Manager == "" {
+		b.Manager = filepath.Join(b.Dir, "manager")
+		build := exec.CommandContext(ctx, "go", "build", "-o", b.Manager, "./cmd/manager")
+		build.Dir = ".."
 		out, err := build.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), "go build ./cmd/manager: %s", out)
 	}
+	raw, err := json.Marshal(b)
+	Expect(err).NotTo(HaveOccurred())
+	return raw
+}, func(ctx SpecContext, raw []byte) {
+	var b built
+	Expect(json.Unmarshal(raw, &b)).To(Succeed())
+	dir := filepath.Join(b.Dir, fmt.Sprint("process", GinkgoParallelProcess()))
+	Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
+	repository, err := filepath.Abs("..")
+	Expect(err).NotTo(HaveOccurred())
+	world, err = newEnvironment(testFleet(ctx, filepath.Join(dir, "fleet")), dir, filepath.Join(repository, "config"))
+	Expect(err).NotTo(HaveOccurred())
+	world.manager = b.Manager
 	Expect(world.install(ctx)).To(Succeed())
 	statuses = watchStatuses(world)
 	DeferCleanup(statuses.stop)
 	DeferCleanup(func(ctx SpecContext) { stopShared(ctx) }, NodeTimeout(time.Minute))
 }, NodeTimeout(45*time.Minute))
 
-// testFleet is the fleet of the environment variable, or a new one that ends with the suite.
+var _ = SynchronizedAfterSuite(func() {}, func() {
+	if world != nil && os.Getenv(envKeep) == "" {
+		Expect(os.RemoveAll(filepath.Dir(world.dir))).To(Succeed())
+	}
+})
+
+// testFleet is the process's fleet of those that run already, or a new one that ends with the suite.
 func testFleet(ctx context.Context, dir string) *lab.Fleet {
 	GinkgoHelper()
 	if running := os.Getenv(envLabDir); running != "" {
+		if suite, _ := GinkgoConfiguration(); suite.ParallelTotal > 1 {
+			running = filepath.Join(running, fmt.Sprint(GinkgoParallelProcess()))
+		}
 		fleet, err := lab.Open(running)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(fleet.Members())).To(BeNumerically(">=", members))
@@ -121,26 +156,40 @@ var _ = AfterEach(func(ctx SpecContext) {
 	}
 }, NodeTimeout(time.Minute))
 
-// failures are why specs have failed, in few words.
-var failures []string
-
-var _ = ReportAfterSuite("why specs have failed", func(report Report) {
-	for _, spec := range report.SpecReports {
-		if spec.Failed() {
-			at := spec.FailureLocation()
-			failures = append(failures, fmt.Sprintf("%s:%d %.40s: %s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage())))
-		}
+// What CI keeps of a log is its end: what failed and why, and what took long, are said there, by who runs the suite.
+var _ = ReportAfterSuite("what failed and what took long", func(report Report) {
+	path := os.Getenv(envReport)
+	if path == "" {
+		return
 	}
+	const failures, slowest = 900, 20 // characters; scenarios
+	text := slowestOf(report.SpecReports, slowest) + failuresOf(report.SpecReports, failures)
+	Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
 })
 
-// TestMain says last why specs have failed: where only the end of a log is at hand, Ginkgo's summary names them and no more.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	const all, each = 900, 180 // characters
-	for _, failure := range failures[:min(len(failures), all/each)] {
-		fmt.Println(failure[:min(len(failure), max(each, all/len(failures)))])
+// slowestOf lists the specs that took longest, and how many ran.
+func slowestOf(specs types.SpecReports, most int) string {
+	ran := specs.WithState(types.SpecStatePassed | types.SpecStateFailureStates)
+	ran = slices.Clone(ran.WithLeafNodeType(types.NodeTypeIt))
+	slices.SortStableFunc(ran, func(a, b types.SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d scenarios; the slowest:\n", len(ran))
+	for _, spec := range ran[:min(len(ran), most)] {
+		fmt.Fprintf(&text, "%6.1fs  process %d  %s\n", spec.RunTime.Seconds(), spec.ParallelProcess, spec.FullText())
 	}
-	os.Exit(code)
+	return text.String()
+}
+
+// failuresOf says why specs have failed, in few words; each gets its share of the characters.
+func failuresOf(specs types.SpecReports, characters int) string {
+	failed := specs.WithState(types.SpecStateFailureStates)
+	var text strings.Builder
+	for _, spec := range failed {
+		at := spec.FailureLocation()
+		line := fmt.Sprintf("FAILED %s:%d %.40s: %s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage()))
+		fmt.Fprintln(&text, line[:min(len(line), max(180, characters/len(failed)))])
+	}
+	return text.String()
 }
 
 // gomega's words around what a spec has to say.

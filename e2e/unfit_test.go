@@ -53,7 +53,7 @@ subjects: [{kind: ServiceAccount, name: fleetworkload, namespace: fleetworkload-
 `
 
 // A kind that some clusters do not serve.
-var _ = Describe("A cluster that does not serve the kind", Label("placement", "karmada", "ocm"), func() {
+var _ = Describe("A cluster that does not serve the kind", Label("placement", "karmada", "ocm"), long, func() {
 	It("gets nothing, says so, and gets it when it does", func(ctx SpecContext) {
 		m := world.members
 		gadget := newGadget("unfit")
@@ -121,11 +121,11 @@ var _ = Describe("A cluster that does not serve the kind", Label("placement", "k
 		for _, fw := range every {
 			nothingLeft(ctx, fw, gadget)
 		}
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
 
 // The same, where the operator may send the CRD.
-var _ = Describe("A cluster that lacks a CRD", Label("placement", "ocm"), func() {
+var _ = Describe("A cluster that lacks a CRD", Label("placement", "ocm"), long, func() {
 	It("gets it when that is configured, and keeps it", func(ctx SpecContext) {
 		const backend = "shipping"
 		gadget, m := newGadget(backend), world.members
@@ -149,7 +149,7 @@ var _ = Describe("A cluster that lacks a CRD", Label("placement", "ocm"), func()
 		Expect(err).NotTo(HaveOccurred())
 		_, err = world.kubectl(ctx, m[0], "delete", "crd", "gadgets."+gadget.gvk.Group)
 		Expect(err).NotTo(HaveOccurred())
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 })
 
 // newGadget is a kind of a group of its own: OCM's agents remember what a cluster has served once.

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-io/karmada/pkg/util/names"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
@@ -143,7 +145,9 @@ func newNamespace(t *testing.T, backend client.Client, members map[string]client
 	if err := backend.Create(t.Context(), ns.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = backend.Delete(context.Background(), ns.DeepCopy()) })
+	if !lab.Temporary() {
+		t.Cleanup(func() { _ = backend.Delete(context.Background(), ns.DeepCopy()) })
+	}
 	deadline := time.Now().Add(patience)
 	for cluster, member := range members {
 		for {
@@ -175,17 +179,22 @@ func owned(ctx context.Context, c client.Client, q backends.Query) ([]*unstructu
 			found = append(found, &list.Items[i])
 		}
 	}
-	binding := scopeOf(q.Workload).binding
-	for _, gvk := range []schema.GroupVersionKind{binding, {Group: binding.Group, Version: "v1alpha1", Kind: "Work"}} {
+	w := q.Workload
+	binding := scopeOf(w).binding
+	for gvk, only := range map[schema.GroupVersionKind]client.ListOption{
+		binding: client.InNamespace(w.Namespace),
+		{Group: binding.Group, Version: "v1alpha1", Kind: "Work"}: client.MatchingFields{
+			metav1.ObjectNameField: names.GenerateWorkName(w.GVK.Kind, w.Name, w.Namespace)},
+	} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err := c.List(ctx, list); err != nil {
+		if err := c.List(ctx, list, only); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
 			obj := &list.Items[i]
 			ours := obj.GetLabels()[v1alpha1.LabelUID] == string(q.Key.UID)
-			if ours || client.ObjectKeyFromObject(obj) == bindingOf(q.Workload) || bindingOfWork(obj) == bindingOf(q.Workload) {
+			if ours || client.ObjectKeyFromObject(obj) == bindingOf(w) || bindingOfWork(obj) == bindingOf(w) {
 				found = append(found, obj)
 			}
 		}

@@ -170,6 +170,9 @@ func (f *fleet) namespace(t *testing.T) string {
 		if err := c.Create(t.Context(), ns.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
+		if lab.Temporary() {
+			continue
+		}
 		t.Cleanup(func() {
 			if err := c.Delete(context.WithoutCancel(t.Context()), ns); err != nil && !apierrors.IsNotFound(err) {
 				t.Logf("delete namespace %s: %v", name, err)
