@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package choice
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fleetworkload/fleetworkload/e2e/soak/history"
+	"github.com/fleetworkload/fleetworkload/e2e/soak/share"
+)
+
+// Finding is a known defect of the operator, with the choices that would only find it once more.
+type Finding struct {
+	// ID is its number in the list of findings.
+	ID string
+	// Leaves says which choices are left out.
+	Leaves string
+	found  func(m *model, a history.Action) bool
+}
+
+// Findings are those that are not mended yet. A finding goes from here with its mend.
+func Findings() []Finding {
+	return []Finding{
+		{"A1", "replicas that would go from a suspended workload, by an edit or by a cluster's label", removesSuspended},
+		{"A2", "edits of replicas and placement while a removal is held", editsHeld},
+		{"A3", "labels and clusters that come and go so that more than half goes in several steps, or by shares that fall, or after a person once agreed", walks},
+		{"C12", "a total below the number of clusters, and the visitor's leave, while a workload changes its backend", strands},
+		{"N1", "a total that gives a share to other clusters, while a workload changes its backend", spreads},
+	}
+}
+
+// change is what an action does to one live workload.
+type change struct {
+	s             *slot
+	before, after history.Spec
+	now, then     history.Facts
+}
+
+// changes are what an action does to live workloads.
+func (m *model) changes(a history.Action) []change {
+	var all []change
+	for _, s := range m.all(live) {
+		c := change{s: s, before: s.spec, after: s.spec, now: m.facts, then: m.after(a)}
+		if a.Verb == history.Apply && a.Workload == s.key {
+			c.after = *a.Spec
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func removesSuspended(m *model, a history.Action) bool {
+	return slices.ContainsFunc(m.changes(a), func(c change) bool {
+		if !c.before.Suspended || !c.after.Suspended {
+			return false
+		}
+		gone, _ := share.Removed(c.s.ran, share.Of(c.s.key, c.after, c.then))
+		return gone > 0
+	})
+}
+
+func editsHeld(m *model, a history.Action) bool {
+	return slices.ContainsFunc(m.changes(a), func(c change) bool {
+		return m.held(c.s) && !c.before.SamePlaces(c.after)
+	})
+}
+
+func walks(m *model, a history.Action) bool {
+	return a.Fact != nil && slices.ContainsFunc(m.changes(a), func(c change) bool {
+		target := share.Of(c.s.key, c.after, c.then)
+		if !share.Held(share.Of(c.s.key, c.after, c.s.base), target) {
+			return false
+		}
+		running, _ := share.Asked(c.s.key, c.before, c.s.base, c.now)
+		agreed := slices.Contains(c.s.confirmed, targets(c.s, c.then))
+		return agreed || !leavesMostAtOnce(running, target)
+	})
+}
+
+// leavesMostAtOnce tells whether the clusters that go run more than half: that much is held today.
+func leavesMostAtOnce(running, target share.Shares) bool {
+	stays := share.Shares{}
+	for name := range target {
+		stays[name] = running[name]
+	}
+	return share.Held(running, stays)
+}
+
+func strands(m *model, a history.Action) bool {
+	return slices.ContainsFunc(m.changes(a), func(c change) bool {
+		if !m.moving(c.s) {
+			return false
+		}
+		clusters := len(share.Chosen(c.s.key, c.after.Clusters, c.then))
+		few := c.after.Divided && c.after.Replicas < clusters && c.after.Replicas < c.before.Replicas
+		_, placed := share.Of(c.s.key, c.before, c.now)[a.Cluster]
+		return few || a.Verb == history.Leave && placed
+	})
+}
+
+// spreads: while a workload changes its backend its replicas are divided over the clusters that had some when that began. What
+// the others should have had moves there at the end.
+func spreads(m *model, a history.Action) bool {
+	return slices.ContainsFunc(m.changes(a), func(c change) bool {
+		if !m.moving(c.s) || c.before.Replicas == c.after.Replicas {
+			return false
+		}
+		before, after := share.Of(c.s.key, c.before, c.now), share.Of(c.s.key, c.after, c.then)
+		return !slices.Equal(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+	})
+}
