@@ -110,7 +110,7 @@ scenarios: ## Run the operator's scenarios (E2E_ARGS=--label-filter=ocm, E2E_PRO
 
 .PHONY: soak
 soak: ## Hunt with random edits and faults, then run the sweeps whole (SECONDS=600, SEED=n, SWEEPS=none leaves them out)
-	@SOAK_SECONDS=$(or $(SECONDS),600) SOAK_SEED=$(SEED) hack/e2e soak
+	@SOAK_SECONDS=$(or $(SECONDS),600) SOAK_CALM=1m SOAK_SEED=$(SEED) hack/e2e soak
 	@if [ '$(SWEEPS)' != none ]; then E2E_SWEEPS=whole E2E_ARGS='--label-filter=sweep' hack/e2e scenarios; fi
 
 .PHONY: fuzz

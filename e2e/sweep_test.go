@@ -16,7 +16,7 @@ const (
 	// envSweeps is "whole" when sweeps leave nothing out.
 	envSweeps = "E2E_SWEEPS"
 	// envSeed decides what is in a sample: CI takes the commit's hash.
-	envSeed = "E2E_SEED"
+	envSeed = "TEST_SEED"
 	// A sample takes every eighth write; of few writes more, so that at least four are struck.
 	sampled, atLeast = 8, 4
 )

@@ -42,7 +42,7 @@ func edits() []kind {
 		{"abandon", 4, remove(true)},
 		{"adopt", 14, adopt},
 		{"clear", 4, clearOrphans},
-		{"confirm", 6, confirm},
+		{"confirm", 14, confirm},
 		{"settings", 3, touch},
 	}
 }

@@ -179,10 +179,13 @@ func setLabel(on bool) func(dice, *model) (*history.Action, *fault) {
 	kind := map[bool]string{true: "label on", false: "label off"}[on]
 	return func(d dice, m *model) (*history.Action, *fault) {
 		all := m.labellings(kind, on)
-		held := slices.DeleteFunc(slices.Clone(all), func(l *labelling) bool {
-			_, held := share.Asked(l.s.key, l.s.spec, l.s.base, m.after(l.action))
-			return !held
-		})
+		var held []*labelling
+		for _, l := range all {
+			if _, is := share.Asked(l.s.key, l.s.spec, l.s.base, m.after(l.action)); is {
+				l.action.Mode = "held"
+				held = append(held, l)
+			}
+		}
 		if !on && len(held) > 0 && d.chance(50) {
 			all = held
 		}

@@ -27,6 +27,7 @@ func Findings() []Finding {
 		{"A3", "labels and clusters that come and go so that more than half goes in several steps, or by shares that fall, or after a person once agreed", walks},
 		{"C12", "a total below the number of clusters, and the visitor's leave, while a workload changes its backend", strands},
 		{"N1", "a total that gives a share to other clusters, while a workload changes its backend", spreads},
+		{"N2", "edits of replicas while a workload changes its backend, and a change of backend while one of its clusters is lost", starves},
 	}
 }
 
@@ -108,5 +109,20 @@ func spreads(m *model, a history.Action) bool {
 		}
 		before, after := share.Of(c.s.key, c.before, c.now), share.Of(c.s.key, c.after, c.then)
 		return !slices.Equal(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+	})
+}
+
+// starves tells whether a hand-over would wait for ever: the target confirms no shadow of an object that the source no longer brings up
+// to date.
+func starves(m *model, a history.Action) bool {
+	return slices.ContainsFunc(m.changes(a), func(c change) bool {
+		if m.moving(c.s) && c.before.Replicas != c.after.Replicas {
+			return true
+		}
+		lost := slices.ContainsFunc(c.now.Names(), func(name string) bool {
+			_, runs := share.Of(c.s.key, c.before, c.now)[name]
+			return c.now[name].Lost && runs
+		})
+		return c.before.Backend != c.after.Backend && lost
 	})
 }

@@ -345,6 +345,14 @@ func TestLabels(t *testing.T) {
 		c.ObjectGone("a", web, "o-a", c.live())
 		c.innocent("it was confirmed")
 	})
+	t.Run("what has never run is not held", func(t *testing.T) {
+		c := newCourt(t)
+		c.edit("create", func(s *history.Spec) { *s = history.Spec{Replicas: 6, Divided: true}; byLabel(s) })
+		c.unlabel("a")
+		c.unlabel("b")
+		c.object("c", 6)
+		c.innocent("nothing ran when the labels went")
+	})
 	t.Run("an edit does not lift what is held", func(t *testing.T) {
 		c := settled(t, byLabel)
 		c.unlabel("a")

@@ -117,6 +117,10 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 		}
 	}
 	facts := o.relevant(w, in)
+	var ran share.Shares
+	if first := w.versions[in.first]; !first.absent {
+		ran, _ = share.Asked(w.key, first.spec, first.base, o.facts[in.firstFact].clusters)
+	}
 	for _, i := range asking {
 		seen := map[int]bool{}
 		for _, j := range asking {
@@ -133,6 +137,10 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 					reason = why(o.facts[f].why, f > in.firstFact)
 				}
 				all = append(all, o.under(w, &spec, later.base, o.facts[f].clusters, reason)...)
+				// As long as an edit has not been carried out, a removal is measured by what ran before it.
+				if after := share.Of(w.key, spec, o.facts[f].clusters); max(i, j) > in.first && !share.Held(ran, after) {
+					all = append(all, outcome{spec: &spec, shares: after, why: reason})
+				}
 			}
 		}
 	}
