@@ -6,6 +6,8 @@ package backendtest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"testing"
 	"time"
 
@@ -54,6 +56,9 @@ type Environment struct {
 
 	// InvalidOptions are backendOptions that the driver cannot merge. Without them the case is skipped.
 	InvalidOptions *v1alpha1.BackendOptions
+
+	// Seed has a case for several kinds of workloads run with one of them, another one for another seed. Empty: with each.
+	Seed string
 
 	// Timeout is how long a change may take to reach the members and come back. Poll is how often the suite looks.
 	Timeout, Poll time.Duration
@@ -151,11 +156,22 @@ func (c Case) play(t *testing.T, env Environment, features backends.Features) {
 	case len(c.kinds) == 0:
 		c.run(newSession(t, env, deployment))
 	default:
-		for _, k := range c.kinds {
+		for _, k := range c.sample(env.Seed) {
 			t.Run(k.gvk.Kind, func(t *testing.T) {
 				t.Parallel()
 				c.run(newSession(t, env, k))
 			})
 		}
 	}
+}
+
+// sample are the kinds to run with: all, or one that the seed decides.
+func (c Case) sample(seed string) []kind {
+	if seed == "" {
+		return c.kinds
+	}
+	hash := fnv.New32a()
+	fmt.Fprint(hash, seed, c.Name)
+	n := int(hash.Sum32() % uint32(len(c.kinds)))
+	return c.kinds[n : n+1]
 }

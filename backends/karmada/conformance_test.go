@@ -107,7 +107,7 @@ func environment(t *testing.T) backendtest.Environment {
 		InvalidOptions: &v1alpha1.BackendOptions{Karmada: &v1alpha1.KarmadaOptions{
 			PropagationPolicy: &runtime.RawExtension{Raw: []byte(`{"priority": "high"}`)},
 		}},
-		Timeout: patience, Poll: 100 * time.Millisecond, Quiet: 5 * time.Second,
+		Seed: os.Getenv("TEST_SEED"), Timeout: patience, Poll: 100 * time.Millisecond, Quiet: 5 * time.Second,
 	}
 	for _, m := range fleet.Members()[:3] {
 		env.Clusters = append(env.Clusters, backends.Cluster{

@@ -64,7 +64,7 @@ func TestConformance(t *testing.T) {
 		InvalidOptions: &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{
 			Placement: &runtime.RawExtension{Raw: []byte(`{"predicates": []}`)},
 		}},
-		Timeout: patience, Poll: 200 * time.Millisecond, Quiet: 5 * time.Second,
+		Seed: os.Getenv("TEST_SEED"), Timeout: patience, Poll: 200 * time.Millisecond, Quiet: 5 * time.Second,
 	}
 	for _, member := range f.lab.Members()[:3] {
 		cluster := backends.Cluster{
