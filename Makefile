@@ -105,7 +105,7 @@ drivers: ## Run the drivers' suites (LAB_DIR=.lab reuses a fleet)
 	@hack/e2e drivers
 
 .PHONY: scenarios
-scenarios: ## Run the operator's scenarios (E2E_ARGS=--label-filter=ocm, E2E_PROCS=3; LAB_DIR=.lab reuses a fleet)
+scenarios: ## Run the operator's scenarios (E2E_ARGS=--label-filter=ocm, E2E_PROCS=2; LAB_DIR=.lab reuses a fleet)
 	@hack/e2e scenarios
 
 .PHONY: soak
