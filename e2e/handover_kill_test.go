@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -63,9 +64,9 @@ var _ = Describe("An operator that is killed during a hand-over", Label("laws", 
 		}()
 		moving.before(ctx, first)
 		alone := first.shuttle(ctx, 0, nil)
-		most := 0
+		most, certain := 0, math.MaxInt
 		for from, o := range alone {
-			most = max(most, len(o.writes))
+			most, certain = max(most, len(o.writes)), min(certain, o.certain())
 			AddReportEntry("writes from "+from+" when left alone", ReportEntryVisibilityFailureOrVerbose, proxy.Describe(o.writes))
 		}
 		var mu sync.Mutex
@@ -99,7 +100,7 @@ var _ = Describe("An operator that is killed during a hand-over", Label("laws", 
 			shuttles.Wait()
 			close(failed)
 		}()
-		sample := sweep("move", most)
+		sample := sweep("move", most, certain)
 		for _, k := range sample {
 			select {
 			case turns <- k:

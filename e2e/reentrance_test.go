@@ -157,7 +157,7 @@ var _ = Describe("An operator that is killed after a write", Label("laws", "law6
 							}
 						})
 					}
-					sample := sweep(a.label+" on "+backend, len(alone.writes))
+					sample := sweep(a.label+" on "+backend, len(alone.writes), alone.certain())
 					for _, k := range sample {
 						turns <- k
 					}
@@ -184,14 +184,22 @@ type outcome struct {
 	killed bool
 }
 
-// wasStruck wants enough kills. How many times a status is written depends on how reports come in. What is written to a backend
-// does not: there are never fewer writes than those, so that each of the sample up to there was struck, or the attempts prove nothing.
-func (o *outcome) wasStruck(sample []int, kills int) {
+// certain is how many writes an attempt has at least. How many times a status is written depends on how reports come in. What is
+// written to a backend does not.
+func (o *outcome) certain() int {
 	GinkgoHelper()
 	toBackend := slices.DeleteFunc(slices.Clone(o.writes), func(e proxy.Entry) bool { return e.Server == "management" })
-	certain := slices.DeleteFunc(slices.Clone(sample), func(k int) bool { return k > len(toBackend) })
-	Expect(certain).NotTo(BeEmpty(), "%d writes to the backend, and none in the sample", len(toBackend))
-	Expect(kills).To(BeNumerically(">=", len(certain)), "operators that were killed")
+	Expect(toBackend).NotTo(BeEmpty())
+	return len(toBackend)
+}
+
+// wasStruck wants enough kills: each of the sample that certainly comes was struck, or the attempts prove nothing.
+func (o *outcome) wasStruck(sample []int, kills int) {
+	GinkgoHelper()
+	certain := o.certain()
+	struck := slices.DeleteFunc(slices.Clone(sample), func(k int) bool { return k > certain })
+	Expect(struck).NotTo(BeEmpty(), "%d writes to the backend, and none in the sample", certain)
+	Expect(kills).To(BeNumerically(">=", len(struck)), "operators that were killed")
 }
 
 // run carries the act out, with a kill after the k-th write unless k is zero, in a namespace of its own.

@@ -21,8 +21,9 @@ const (
 	sampled, atLeast = 8, 4
 )
 
-// sweep is which of the first n writes a scenario strikes, and how to repeat that.
-func sweep(name string, n int) (sample []int) {
+// sweep is which of the first n writes a scenario strikes, at least one of those that certainly come among them. It says how to
+// repeat that.
+func sweep(name string, n, certain int) (sample []int) {
 	GinkgoHelper()
 	seed, first, step := cmp.Or(os.Getenv(envSeed), fmt.Sprint(GinkgoRandomSeed())), 0, 1
 	if os.Getenv(envSweeps) != "whole" {
@@ -30,6 +31,9 @@ func sweep(name string, n int) (sample []int) {
 		fmt.Fprint(hash, seed, name)
 		step = min(sampled, max(1, n/atLeast))
 		first = int(hash.Sum32() % uint32(step))
+		if first >= certain {
+			sample = append(sample, 1+first%certain)
+		}
 	}
 	for k := first; k < n; k += step {
 		sample = append(sample, k+1)
