@@ -357,23 +357,7 @@ func (f *Fleet) KillAPIServer(ctx context.Context, name string) error {
 
 // ReviveAPIServer starts the API server of Hub or Karmada again, unless it runs, and returns when it is ready.
 func (f *Fleet) ReviveAPIServer(ctx context.Context, name string) error {
-	unlock, err := f.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := f.provide(ctx); err != nil {
-		return err
-	}
-	units, err := f.fleetUnits()
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(units, func(u unit) bool { return u.name == apiServerName(name) })
-	if i < 0 {
-		return fmt.Errorf("%s has no API server", name)
-	}
-	return f.run(ctx, units[i:i+1])
+	return f.Revive(ctx, apiServerName(name))
 }
 
 func (f *Fleet) setPaused(name string, paused bool) error {
