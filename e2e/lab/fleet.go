@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -355,9 +356,32 @@ func (f *Fleet) KillAPIServer(ctx context.Context, name string) error {
 	return awaitDead(ctx, p)
 }
 
-// ReviveAPIServer starts the API server of Hub or Karmada again, unless it runs, and returns when it is ready.
+// ReviveAPIServer starts the API server of Hub or Karmada again, unless it runs, and returns when it serves all types that it has
+// served before.
 func (f *Fleet) ReviveAPIServer(ctx context.Context, name string) error {
-	return f.Revive(ctx, apiServerName(name))
+	if err := f.Revive(ctx, apiServerName(name)); err != nil {
+		return err
+	}
+	err := await(ctx, readyTimeout, func(context.Context) error { return f.servesAll(name) })
+	if err != nil {
+		return fmt.Errorf("the API server of %s runs again: %w", name, err)
+	}
+	return nil
+}
+
+// servesAll is an error while a type is not served. A new API server is ready before it has asked an aggregated one for its types, of
+// which the APIService says Available from the old one's time.
+func (f *Fleet) servesAll(cluster string) error {
+	c, err := f.client(cluster)
+	if err != nil {
+		return err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	_, _, err = d.ServerGroupsAndResources()
+	return err
 }
 
 func (f *Fleet) setPaused(name string, paused bool) error {
