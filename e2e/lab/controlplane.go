@@ -90,6 +90,17 @@ func serviceAccountToken(namespace, name string) (token, error) {
 	}, err
 }
 
+// eventLimit has an API server refuse nearly all events.
+const eventLimit = `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: EventRateLimit
+  configuration:
+    apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+    kind: Configuration
+    limits: [{type: Server, qps: 1, burst: 1}]
+`
+
 // apiServer says how the API server of one cluster differs from the others.
 type apiServer struct {
 	cluster string
@@ -128,6 +139,12 @@ func (f *Fleet) apiServerUnit(s apiServer) (unit, error) {
 	if s.tokens != "" {
 		args = append(args, "--token-auth-file="+s.tokens)
 	}
+	// A third of what is asked of Karmada's API server is to keep events. Nobody reads them on a fleet that is gone after the tests, but
+	// the operator's, on the hub.
+	refuseEvents := Temporary() && s.cluster != Hub
+	if refuseEvents {
+		args = append(args, "--enable-admission-plugins=EventRateLimit", "--admission-control-config-file="+f.path("admission.yaml"))
+	}
 	if len(s.withoutAdmission) > 0 {
 		args = append(args, "--disable-admission-plugins="+strings.Join(s.withoutAdmission, ","))
 	}
@@ -135,6 +152,11 @@ func (f *Fleet) apiServerUnit(s apiServer) (unit, error) {
 		name:  name,
 		needs: []string{"etcd"},
 		prepare: func(context.Context) error {
+			if refuseEvents {
+				if err := writeFile(f.path("admission.yaml"), []byte(eventLimit)); err != nil {
+					return err
+				}
+			}
 			path := f.Kubeconfig(s.cluster)
 			if exists(path) {
 				return nil

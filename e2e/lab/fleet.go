@@ -249,8 +249,8 @@ func (f *Fleet) fleetUnits() ([]unit, error) {
 	return units, nil
 }
 
-// Temporary tells tests whether the fleet goes right after them. Then they leave empty namespaces on it: to delete one, an API server
-// is asked about every type that it has.
+// Temporary tells whether the fleet goes right after the tests that it is for. Then they leave empty namespaces on it: to delete one, an
+// API server is asked about every type that it has. And only the hub keeps events.
 func Temporary() bool { return os.Getenv("LAB_TEMPORARY") != "" }
 
 // Dir is the folder of the fleet's state.
