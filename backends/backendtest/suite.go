@@ -57,7 +57,8 @@ type Environment struct {
 	// InvalidOptions are backendOptions that the driver cannot merge. Without them the case is skipped.
 	InvalidOptions *v1alpha1.BackendOptions
 
-	// Seed has a case for several kinds of workloads run with one of them, another one for another seed. Empty: with each.
+	// Seed decides on samples: a case for several kinds of workloads runs with one of them, and one that is cut off after each of its
+	// writes is cut off after every fourth. Empty: nothing is left out.
 	Seed string
 
 	// Timeout is how long a change may take to reach the members and come back. Poll is how often the suite looks.
@@ -170,8 +171,26 @@ func (c Case) sample(seed string) []kind {
 	if seed == "" {
 		return c.kinds
 	}
-	hash := fnv.New32a()
-	fmt.Fprint(hash, seed, c.Name)
-	n := int(hash.Sum32() % uint32(len(c.kinds)))
+	n := drawn(len(c.kinds), seed, c.Name)
 	return c.kinds[n : n+1]
+}
+
+// sweep are those of the first n writes after which a case is cut off: all, or every fourth from one that the seed decides.
+func sweep(name, seed string, n int64) (after []int64) {
+	first, step := int64(0), int64(1)
+	if seed != "" {
+		step = min(4, n)
+		first = int64(drawn(int(step), seed, name))
+	}
+	for k := first; k < n; k += step {
+		after = append(after, k)
+	}
+	return after
+}
+
+// drawn is one of the first n numbers, the same for the same seed and name.
+func drawn(n int, seed, name string) int {
+	hash := fnv.New32a()
+	fmt.Fprint(hash, seed, name)
+	return int(hash.Sum32() % uint32(n))
 }
