@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -371,8 +370,10 @@ func unfinished(desired backends.Desired, want *rendered, live world) string {
 }
 
 // notFinal says why the Work's manifest is not the target's. Of what was taken out of the template the revision tells,
-// of replicas the template's generation, of what was taken out of the overrides the record of those applied; that all
-// is there is checked on the manifest itself.
+// of what was taken out of the overrides the record of those applied; that all is there, replicas too, is checked on the
+// manifest itself. The template's generation would be too much: Karmada claims a template by annotations, which are a
+// generation of a Deployment, binds that one, and may still render the one before from its cache (ApplyPolicy in
+// pkg/detector, syncBinding in pkg/controllers/binding). Nothing but the end of the suspension has it render again.
 func notFinal(desired backends.Desired, want *rendered, live world, t backends.Target, w work) string {
 	manifest := w.manifest()
 	if manifest == nil {
@@ -381,9 +382,6 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 	annotations := manifest.GetAnnotations()
 	if annotations[v1alpha1.AnnotationRevision] != desired.Revision {
 		return "it has another revision"
-	}
-	if !ofGeneration(annotations, live.template) {
-		return "it is of an earlier generation of the template"
 	}
 	if resolution := resolutionOf(desired, t); resolution != "" && annotations[workv1alpha2.ResourceConflictResolutionAnnotation] != resolution {
 		return "its conflict resolution is another"
@@ -400,13 +398,6 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 		return "a field differs; another override policy may select this workload"
 	}
 	return ""
-}
-
-// ofGeneration tells whether a manifest was rendered from the newest generation of the template. Kinds without
-// generations, such as ConfigMap, have no mark of them either (pkg/controllers/binding/common.go): the revision has to do.
-func ofGeneration(annotations map[string]string, template *unstructured.Unstructured) bool {
-	generation := template.GetGeneration()
-	return generation == 0 || annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey] == strconv.FormatInt(generation, 10)
 }
 
 // rulesFor returns the overriders of the cluster. They are not known when a rule of backendOptions chooses clusters by

@@ -39,9 +39,13 @@ type simulation struct {
 	now      world // the API server
 	revision int64
 	// cached are what each controller sees of each object; a refresh brings one of them up to date.
+	// Of templates detector and binding controller have one cache (controlPlaneInformerManager in cmd/controller-manager).
 	template, policy, override [3]*unstructured.Unstructured // 0 detector, 1 binding controller, 2 the driver
 	binding                    [3]*workv1alpha2.ResourceBinding
 	driverWorks, executorWorks []work
+	// bound and overridden are what the binding controller has rendered last: nothing but a change of them has it render again.
+	bound      *workv1alpha2.ResourceBinding
+	overridden *unstructured.Unstructured
 	// executed are the specs that the execution controller has seen.
 	executed map[string]*workv1alpha1.WorkSpec
 	members  map[string][]string
@@ -84,6 +88,9 @@ func (s *simulation) apply(obj *unstructured.Unstructured) {
 		if !cmp.Equal((*at).Object["spec"], stored.Object["spec"]) {
 			stored.SetGeneration((*at).GetGeneration() + 1)
 		}
+		if isClaimed(*at) {
+			markClaimed(stored)
+		}
 	}
 	stored.SetResourceVersion(strconv.FormatInt(s.revision, 10))
 	stored.SetManagedFields([]metav1.ManagedFieldsEntry{{
@@ -112,11 +119,36 @@ func (s *simulation) refresh(reader, object int) {
 	}
 }
 
-// detect is pkg/detector: template and policy become the binding.
+func isClaimed(template *unstructured.Unstructured) bool {
+	return template.GetAnnotations()[policyv1alpha1.PropagationPolicyNameAnnotation] != ""
+}
+
+func markClaimed(template *unstructured.Unstructured) {
+	annotations := template.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[policyv1alpha1.PropagationPolicyNameAnnotation] = "fw"
+	template.SetAnnotations(annotations)
+}
+
+// detect is pkg/detector: it claims the template, then template and policy become the binding.
 func (s *simulation) detect() {
 	template, policy := s.template[0], s.policy[0]
 	if template == nil || policy == nil {
 		return
+	}
+	if !isClaimed(template) {
+		if template != s.now.template {
+			return // a conflict
+		}
+		template = template.DeepCopy()
+		markClaimed(template)
+		// As of a Deployment. The binding controller's cache may still have the one before.
+		template.SetGeneration(template.GetGeneration() + 1)
+		s.revision++
+		template.SetResourceVersion(strconv.FormatInt(s.revision, 10))
+		s.now.template = template
 	}
 	b := &workv1alpha2.ResourceBinding{}
 	if s.now.binding != nil {
@@ -129,15 +161,15 @@ func (s *simulation) detect() {
 	replicas, _, _ := unstructured.NestedInt64(template.Object, "spec", "replicas")
 	before := b.Spec.DeepCopy()
 	suspension := policySuspension(policy)
-	b.Spec.Resource = workv1alpha2.ObjectReference{UID: template.GetUID()}
+	b.Spec.Resource = workv1alpha2.ObjectReference{UID: template.GetUID(), ResourceVersion: template.GetResourceVersion()}
 	b.Spec.Replicas, b.Spec.Placement = int32(replicas), &placement
 	b.Spec.Suspension = util.MergePolicySuspension(b.Spec.Suspension.DeepCopy(), &suspension)
 	preserve := preserves(policy)
 	b.Spec.PreserveResourcesOnDeletion = &preserve
 	if s.now.binding == nil || !cmp.Equal(*before, b.Spec) {
 		b.Generation++
+		s.now.binding = b
 	}
-	s.now.binding = b
 }
 
 // schedule is the scheduler: what it gives nothing, is dropped.
@@ -158,7 +190,9 @@ func (s *simulation) schedule() {
 		b.Generation++
 	}
 	b.Status.SchedulerObservedGeneration = b.Generation
-	s.now.binding = b
+	if !cmp.Equal(s.now.binding, b) {
+		s.now.binding = b
+	}
 }
 
 func simulateScheduler(placement *policyv1alpha1.Placement, total int32) map[string]int32 {
@@ -191,10 +225,11 @@ func cmpString(a, b string) int {
 
 // bind is the binding controller: orphans are deleted, then every cluster's Work is rendered.
 func (s *simulation) bind() {
-	b, template := s.binding[1], s.template[1]
-	if b == nil || template == nil {
+	b, template := s.binding[1], s.template[0]
+	if b == nil || template == nil || b == s.bound && s.override[1] == s.overridden {
 		return
 	}
+	s.bound, s.overridden = b, s.override[1]
 	var works []work
 	for _, w := range s.now.works {
 		if slices.ContainsFunc(b.Spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == w.cluster }) {

@@ -158,6 +158,13 @@ func (r reader) isCurrent(w work, manifest *unstructured.Unstructured, c backend
 	return !reported || seen >= now
 }
 
+// ofGeneration tells whether a manifest was rendered from the newest generation of the template. Kinds without
+// generations, such as ConfigMap, have no mark of them either (pkg/controllers/binding/common.go): the revision has to do.
+func ofGeneration(annotations map[string]string, template *unstructured.Unstructured) bool {
+	generation := template.GetGeneration()
+	return generation == 0 || annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey] == strconv.FormatInt(generation, 10)
+}
+
 // observes tells whether the kind's status says which generation it speaks about.
 func observes(w backends.Workload) bool {
 	return slices.ContainsFunc(w.Feedback, func(f backends.FeedbackField) bool { return f.Path == ".status.observedGeneration" })
