@@ -129,10 +129,15 @@ func (s *session) play(scene scene, name string, writes int64) (made int64) {
 	s.left.Store(writes)
 	scene.act(s, p)
 	made = s.writes.Load() - before
-	scene.finish(s.restarted(), p)
+	// Every driver watches all there is of its backend: those that idle until the case ends would slow the others down.
+	s.end()
+	next := s.restarted()
+	scene.finish(next, p)
 	for _, r := range recorders {
 		scene.check(r)
 	}
+	next.cleanUp(p.query())
+	next.end()
 	return made
 }
 

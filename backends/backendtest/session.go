@@ -45,6 +45,9 @@ type session struct {
 	cut  atomic.Bool
 	// silent is true when the next write gets no answer.
 	silent atomic.Bool
+	// end ends the driver, and waits until it has; once.
+	end   func()
+	ended bool
 }
 
 func newSession(t *testing.T, env Environment, k kind) *session {
@@ -78,8 +81,9 @@ func (s *session) connect() {
 	})
 }
 
-// run runs a driver that holds watches until the test ends.
+// run runs a driver that holds watches until it is ended, or the test ends.
 func (s *session) run() {
+	s.end = func() { s.ended = true }
 	runner, ok := s.driver.(backends.Runner)
 	if !ok {
 		return
@@ -87,7 +91,8 @@ func (s *session) run() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- runner.Run(ctx, s.notify) }()
-	s.t.Cleanup(func() {
+	s.end = sync.OnceFunc(func() {
+		s.ended = true
 		cancel()
 		select {
 		case err := <-done:
@@ -98,6 +103,7 @@ func (s *session) run() {
 			s.t.Error("Run does not return when its context ends")
 		}
 	})
+	s.t.Cleanup(s.end)
 }
 
 func (s *session) notify(name types.NamespacedName) {
@@ -190,7 +196,11 @@ func (s *session) apply(desired backends.Desired) (backends.Progress, error) {
 	s.t.Helper()
 	given := copyDesired(desired)
 	if _, again := s.applied.LoadOrStore(desired.Key, true); !again {
-		s.t.Cleanup(func() { s.cleanUp(given.Query) })
+		s.t.Cleanup(func() {
+			if !s.ended {
+				s.cleanUp(given.Query)
+			}
+		})
 	}
 	var progress backends.Progress
 	err := s.call("Apply", func(ctx context.Context) (err error) {
