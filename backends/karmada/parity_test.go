@@ -22,14 +22,14 @@ import (
 )
 
 // paritySpecs is how many random FleetWorkloads are tried.
-const paritySpecs = 2500
+const paritySpecs = 1000
 
 // TestEveryClusterGetsItsTargetManifest sends random FleetWorkloads all the way: the plan, our rendering, the admission
 // of Karmada's API server, its replicas and its overrides. Each cluster's manifest is the plan's, whatever its spec.
 func TestEveryClusterGetsItsTargetManifest(t *testing.T) {
 	server, karmada := newAPIServer(t), newControllers(t)
 	carried, clusters, typed := 0, 0, 0
-	for seed := uint64(0); carried < paritySpecs; seed++ {
+	for seed := randomspec.First(t); carried < paritySpecs; seed++ {
 		c := randomspec.New(seed)
 		d, err := c.Desired()
 		if err != nil {
@@ -139,6 +139,28 @@ func dropNulls(value any) {
 	}
 }
 
+// dropEmptied drops objects of got that are empty where want has nulls alone: the script has lost the nulls, and an override has
+// removed the rest.
+func dropEmptied(got, want any) {
+	switch w := want.(type) {
+	case map[string]any:
+		g, _ := got.(map[string]any)
+		for key, child := range w {
+			if object, ok := g[key].(map[string]any); ok && len(object) == 0 && onlyNulls(child) {
+				delete(g, key)
+				continue
+			}
+			dropEmptied(g[key], child)
+		}
+	case []any:
+		if g, ok := got.([]any); ok && len(g) == len(w) {
+			for i := range w {
+				dropEmptied(g[i], w[i])
+			}
+		}
+	}
+}
+
 func onlyNulls(value any) bool {
 	object, _ := value.(map[string]any)
 	for _, child := range object {
@@ -192,11 +214,12 @@ func (c controllers) compare(t *testing.T, seed uint64, d backends.Desired, r *r
 		if !ssa.Contains(got.Object, withoutLost(want.Object, got.Object)) {
 			t.Errorf("seed %d, cluster %s: the driver does not know its manifest:\n%s", seed, target.Cluster, cmp.Diff(want.Object, got.Object))
 		}
-		for _, obj := range []*unstructured.Unstructured{got, want} {
-			by.shape(obj)
-			if r.total != nil && c.lua(d.Workload.GVK) {
-				dropNulls(obj.Object)
-			}
+		by.shape(got)
+		by.shape(want)
+		if r.total != nil && c.lua(d.Workload.GVK) {
+			dropEmptied(got.Object, want.Object)
+			dropNulls(got.Object)
+			dropNulls(want.Object)
 		}
 		if text(t, want) != text(t, got) {
 			t.Errorf("seed %d, cluster %s (-target +made by Karmada):\n%s\nfrom\n%s", seed, target.Cluster,

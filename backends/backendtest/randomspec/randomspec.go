@@ -4,8 +4,11 @@ package randomspec
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
+	"os"
 	"strings"
+	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +28,16 @@ type Case struct {
 	Fleet    backends.Fleet
 	// Typed is true for built-in kinds, of which an API server keeps only what their Go types have.
 	Typed bool
+}
+
+// First is the seed that a run begins with: another one for each commit that CI tests, since it sets TEST_SEED.
+func First(tb testing.TB) uint64 {
+	tb.Helper()
+	hash := fnv.New32a()
+	fmt.Fprint(hash, os.Getenv("TEST_SEED"))
+	first := uint64(hash.Sum32())
+	tb.Logf("the first seed is %d, of TEST_SEED=%s", first, os.Getenv("TEST_SEED"))
+	return first
 }
 
 // New draws the case of a seed.

@@ -26,7 +26,7 @@ func statuses() int {
 	if testing.Short() {
 		return 300
 	}
-	return 2_000
+	return 1_000
 }
 
 // first is where the seeds of this run begin: other ones for each commit that CI tests, since it sets TEST_SEED.
