@@ -32,6 +32,7 @@ import (
 // TestConformance holds the driver to the contract on the test fleet that `make lab-up` left running. LAB_DIR names
 // another folder than .lab.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	backendtest.Run(t, environment(t))
 }
 

@@ -205,6 +205,7 @@ func reportOf(o backends.Observation, cluster string) backends.ClusterObservatio
 
 // TestLive goes through a workload's life and says how long each step takes.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	l := newLive(t)
 	const a, b = v1alpha1.DivisionTypeDivided, "registry.k8s.io/pause:3.10"
 	image := "registry.k8s.io/pause:3.9"
@@ -396,6 +397,7 @@ func TestLateKind(t *testing.T) {
 // TestFailedRecreationIsNotTheLastWord has Karmada's word that it could not make objects again stand on the Works of a
 // workload and a companion that run, as Karmada leaves it when the objects are there all the same.
 func TestFailedRecreationIsNotTheLastWord(t *testing.T) {
+	t.Parallel()
 	l := newLive(t)
 	d := l.with(l.duplicated("r1", firstImage, share{cluster: "member1", replicas: 1}), "one")
 	l.apply("create", d)

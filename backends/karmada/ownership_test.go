@@ -54,6 +54,7 @@ func yielded(c backends.ClusterObservation) bool { return c.Yielded }
 
 // TestOwnedClusterWaitsForShadows: preserving is one field of the policy for all clusters.
 func TestOwnedClusterWaitsForShadows(t *testing.T) {
+	t.Parallel()
 	l := newLive(t)
 	m1, m2 := share{cluster: "member1", replicas: 2}, share{cluster: "member2", replicas: 2}
 	l.apply("create", l.duplicated("r1", firstImage, m1, m2))
@@ -93,6 +94,7 @@ func (l *trial) gone(cluster string) {
 
 // TestDeleteSparesShadows: Delete, with both policies, of shadows next to what is owned.
 func TestDeleteSparesShadows(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +120,7 @@ func TestDeleteSparesShadows(t *testing.T) {
 // TestOrphanWhileWorksChange: Karmada takes its marks off a member object and then its finalizer off the Work. When the Work
 // has changed meanwhile, the second fails and both are done again.
 func TestOrphanWhileWorksChange(t *testing.T) {
+	t.Parallel()
 	for name, owner := range map[string]backends.Ownership{"owned": backends.OwnershipOwn, "a shadow": backends.OwnershipShadow} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,6 +192,7 @@ func (l *trial) marked(cluster string) bool {
 // TestShadowOfWhatBearsOldMarks: an object that Karmada takes for its own, left over from an earlier time, is no more in
 // danger than any other.
 func TestShadowOfWhatBearsOldMarks(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*trial, backends.Desired){
 		"Delete": func(l *trial, d backends.Desired) { l.delete("deleted", d, v1alpha1.DeletionPolicyDelete) },
 		"Orphan": func(l *trial, d backends.Desired) { l.delete("orphaned", d, v1alpha1.DeletionPolicyOrphan) },
@@ -246,6 +250,7 @@ func (l *trial) with(d backends.Desired, value string) backends.Desired {
 
 // TestCompanionsOfAShadow are neither written nor removed.
 func TestCompanionsOfAShadow(t *testing.T) {
+	t.Parallel()
 	l := newLive(t)
 	m1, m2 := share{cluster: "member1", replicas: 1}, share{cluster: "member2", replicas: 1}
 	value := func(cluster, want string) {
@@ -284,6 +289,7 @@ func TestCompanionsOfAShadow(t *testing.T) {
 
 // TestUIDIsReported, by our interpreters.
 func TestUIDIsReported(t *testing.T) {
+	t.Parallel()
 	l := newLive(t)
 	d := l.duplicated("r1", firstImage, share{cluster: "member1", replicas: 1})
 	l.apply("create", d)

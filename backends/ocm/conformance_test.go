@@ -38,6 +38,7 @@ const patience = 3 * time.Minute
 
 // TestConformance holds the driver to the contract on the real test fleet, which must be up (make lab-up).
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	backendtest.Unprotect(t, f.hub)
 	env := backendtest.Environment{

@@ -250,6 +250,7 @@ var (
 
 // TestQuiet: after convergence the driver sends nothing at all.
 func TestQuiet(t *testing.T) {
+	t.Parallel()
 	tr := newTrial(t, cloneSet, "clonesets", "member1", "member2")
 	tr.converge()
 	tr.steady(func() {
