@@ -141,6 +141,7 @@ func (s *soak) delivered(ctx context.Context, c *cluster) ([]find, error) {
 func (s *soak) foreignMarks(ctx context.Context, fw *v1alpha1.FleetWorkload) ([]string, error) {
 	gvk := schema.FromAPIVersionAndKind(fw.Status.Workload.APIVersion, fw.Status.Workload.Kind)
 	facts := s.judge.facts()
+	moved := fw.Status.Migration != nil && len(fw.Status.Migration.History) > 0
 	var left []string
 	for _, name := range facts.Names() {
 		obj := &unstructured.Unstructured{}
@@ -150,7 +151,7 @@ func (s *soak) foreignMarks(ctx context.Context, fw *v1alpha1.FleetWorkload) ([]
 			return nil, fmt.Errorf("read %s/%s on %s: %w", fw.Namespace, fw.Name, name, err)
 		}
 		if err == nil && facts[name].Joined {
-			for _, mark := range manifest.Marks(obj, fw.Status.Backend) {
+			for _, mark := range manifest.Marks(obj, fw.Status.Backend, moved) {
 				left = append(left, fmt.Sprintf("%s/%s on %s has the mark %s though %s carries it", fw.Namespace, fw.Name, name, mark, fw.Status.Backend))
 			}
 		}

@@ -228,8 +228,13 @@ func filled(value any) any {
 	return nil
 }
 
-// Marks are what other backends than the one that carries a member object have left on it.
-func Marks(obj *unstructured.Unstructured, carrier string) []string {
+// resolution stays on an object that Karmada was told to leave (cleanupPolicyClaimMetadata in karmada pkg/controllers/execution).
+// Without its label it means nothing.
+const resolution = "work.karmada.io/conflict-resolution"
+
+// Marks are what other backends than the one that carries a member object have left on it. Of a workload that never moved,
+// the object was adopted as an earlier FleetWorkload left it: nobody was there to take the last word of Karmada away.
+func Marks(obj *unstructured.Unstructured, carrier string, moved bool) []string {
 	var marks []string
 	for _, o := range obj.GetOwnerReferences() {
 		if carrier != history.OCM && o.Kind == "AppliedManifestWork" {
@@ -238,7 +243,7 @@ func Marks(obj *unstructured.Unstructured, carrier string) []string {
 	}
 	for _, metadata := range []map[string]string{obj.GetLabels(), obj.GetAnnotations()} {
 		for _, key := range slices.Sorted(maps.Keys(metadata)) {
-			if carrier != history.Karmada && strings.Contains(key, "karmada.io/") {
+			if carrier != history.Karmada && strings.Contains(key, "karmada.io/") && (moved || key != resolution) {
 				marks = append(marks, key)
 			}
 		}

@@ -67,3 +67,19 @@ func TestObjectReadsTheTemplate(t *testing.T) {
 		}
 	}
 }
+
+// What Karmada leaves for good is no mark of a workload that was adopted so, and one of a workload that was handed over.
+func TestMarks(t *testing.T) {
+	obj := &unstructured.Unstructured{}
+	obj.SetLabels(map[string]string{"app": "web", "karmada.io/managed": "true"})
+	obj.SetAnnotations(map[string]string{resolution: "abort"})
+	for _, c := range []struct {
+		carrier string
+		moved   bool
+		want    int
+	}{{history.Karmada, true, 0}, {history.OCM, true, 2}, {history.OCM, false, 1}} {
+		if marks := Marks(obj, c.carrier, c.moved); len(marks) != c.want {
+			t.Errorf("on %s, moved %v: %v", c.carrier, c.moved, marks)
+		}
+	}
+}
