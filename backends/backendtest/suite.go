@@ -58,7 +58,7 @@ type Environment struct {
 	InvalidOptions *v1alpha1.BackendOptions
 
 	// Seed decides on samples: a case for several kinds of workloads runs with one of them, and one that is cut off after each of its
-	// writes is cut off after every fourth. Empty: nothing is left out.
+	// writes is cut off after one or two of them. Empty: nothing is left out.
 	Seed string
 
 	// Timeout is how long a change may take to reach the members and come back. Poll is how often the suite looks.
@@ -175,11 +175,11 @@ func (c Case) sample(seed string) []kind {
 	return c.kinds[n : n+1]
 }
 
-// sweep are those of the first n writes after which a case is cut off: all, or every fourth from one that the seed decides.
+// sweep are those of the first n writes after which a case is cut off: all, or one or two that the seed decides.
 func sweep(name, seed string, n int64) (after []int64) {
 	first, step := int64(0), int64(1)
 	if seed != "" {
-		step = min(4, n)
+		step = (n + 1) / 2
 		first = int64(drawn(int(step), seed, name))
 	}
 	for k := first; k < n; k += step {
