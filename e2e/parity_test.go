@@ -127,7 +127,7 @@ var parityCases = []parityCase{
 	{name: "later-wins", spec: `overrides: [{images: [{container: web, tag: "2"}]}, {clusters: {selector: {matchLabels: {tier: a}}}, images: [{container: web, tag: "3"}]}, {clusters: {attributes: [{key: zone, operator: In, values: [eu-west-1b]}]}, env: [{container: web, remove: [MODE]}]}]`},
 	{name: "selects-nothing", spec: `overrides: [{clusters: {names: [member3]}, images: [{container: web, tag: "2"}]}]`},
 
-	{name: "renamed", template: "Renamed", spec: `{replicas: 1, deletionPolicy: Orphan, conflictPolicy: Adopt, dependencies: Ignore}`},
+	{name: "renamed", template: "Renamed", spec: `{replicas: 1, deletionPolicy: Orphan, conflictPolicy: Adopt, dependencies: Ignore}`, want: "1 1 -"},
 	{name: "companion", spec: `companions: [{apiVersion: v1, kind: ConfigMap, metadata: {name: extra}, data: {a: b}}]`},
 	{name: "dependency-missing", template: "Referring", spec: `dependencies: Propagate`, want: "- - -", not: v1alpha1.ReasonDependencyMissing},
 	{name: "dependency-ignored", template: "Referring", spec: `{dependencies: Ignore, replicas: 0}`, want: "0 0 -"},
