@@ -244,6 +244,14 @@ var _ = Describe("A spec on both backends", Label("parity"), long, Ordered, Cont
 				made[c.name] = append(made[c.name], create(ctx, c.fleetWorkload(namespace, b)))
 			}
 		}
+		// Both namespaces are cleared at once, not one after the other.
+		DeferCleanup(func(ctx SpecContext) {
+			for _, both := range made {
+				for _, fw := range both {
+					Expect(client.IgnoreNotFound(hub().Delete(ctx, fw))).To(Succeed())
+				}
+			}
+		})
 	}, NodeTimeout(2*time.Minute))
 
 	for _, c := range parityCases {

@@ -28,6 +28,7 @@ func Findings() []Finding {
 		{"C12", "a total below the number of clusters, and the visitor's leave, while a workload changes its backend", strands},
 		{"N1", "a total that gives a share to other clusters, while a workload changes its backend", spreads},
 		{"N2", "edits of replicas while a workload changes its backend, and a change of backend while one of its clusters is lost", starves},
+		{"N3", "companions that are taken from a suspended workload", forgets},
 	}
 }
 
@@ -97,6 +98,15 @@ func strands(m *model, a history.Action) bool {
 		few := c.after.Divided && c.after.Replicas < clusters && c.after.Replicas < c.before.Replicas
 		_, placed := share.Of(c.s.key, c.before, c.now)[a.Cluster]
 		return few || a.Verb == history.Leave && placed
+	})
+}
+
+// forgets: what a suspended workload no longer lists stays, and a change of backend that comes before it goes waits for it: nobody has
+// the present backend stop writing it.
+func forgets(m *model, a history.Action) bool {
+	return slices.ContainsFunc(m.changes(a), func(c change) bool {
+		fewer := c.after.Companions < c.before.Companions || c.before.Dependencies && !c.after.Dependencies
+		return c.before.Suspended && c.after.Suspended && fewer
 	})
 }
 
