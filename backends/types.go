@@ -250,7 +250,8 @@ type ClusterObservation struct {
 	Removing bool
 	// Held is true while writes to the member object are held back.
 	Held bool
-	// Yielded is true once it is confirmed that the backend neither writes the member object nor would remove it (R14).
+	// Yielded is true once it is confirmed that the backend neither writes the member object nor would remove it, and stays true
+	// while what has confirmed it is taken away (R14).
 	Yielded bool
 	// Sight is nil but on a cluster that is only looked at (R15).
 	Sight *Sight

@@ -352,7 +352,7 @@ func (s *scope) sideReport(of end, cluster string, t backends.Target) migration.
 	}
 	c, known := of.fleet.Get(cluster)
 	r := migration.Report{
-		Present: true, Yielded: o.Yielded, Desired: o.Desired, Marked: len(o.Marks) > 0, Message: o.Message,
+		Present: true, Yielded: o.Yielded, Leaving: o.Removing, Desired: o.Desired, Marked: len(o.Marks) > 0, Message: o.Message,
 		Rendered: o.Revision == s.plan.Revision && (t.Replicas == nil || o.Desired != nil && *o.Desired == *t.Replicas),
 		Current:  o.Current && o.Applied == metav1.ConditionTrue && known && c.Ready == metav1.ConditionTrue,
 	}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -216,4 +217,69 @@ func TestAMigrationThatCannotBeginSaysWhy(t *testing.T) {
 	w.edit(to("one"))
 	w.settle()
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}
+
+// ownership is what a backend was told of a cluster.
+func (w *world) ownership(b *backendtest.MemoryBackend, cluster string) any {
+	w.t.Helper()
+	objects, err := b.Owned(context.Background(), backends.Query{Key: backends.Key{NamespacedName: key, UID: w.get().UID}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, o := range objects {
+		if spec, _ := o.Object["spec"].(map[string]any); spec["cluster"] == cluster {
+			return spec["ownership"]
+		}
+	}
+	return nil
+}
+
+// TestOwnedWhileTheOtherBackendIsRemoved: the removal from a cluster may take as long as that is out of contact. Somebody goes
+// on carrying out what the spec asks for there.
+func TestOwnedWhileTheOtherBackendIsRemoved(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		t.Run(fmt.Sprintf("back=%t", back), func(t *testing.T) {
+			w, two := newPair(t)
+			w.create(divide(8))
+			w.both(two)
+			w.edit(to("two"))
+			leaving, owner := w.backend, two
+			phase := v1alpha1.MigrationPhaseReleasing
+			if back {
+				leaving, owner, phase = two, w.backend, v1alpha1.MigrationPhaseHandingOver
+			}
+			w.passUntil(two, func() bool { m := w.get().Status.Migration; return m != nil && m.Phase == phase })
+			if back {
+				w.edit(to("one"))
+				w.passUntil(two, func() bool {
+					return w.get().Status.Migration.Phase == v1alpha1.MigrationPhaseRollingBack && w.ownership(owner, "m3") == "Adopt"
+				})
+			}
+			lost := cluster("m3", "b")
+			lost.Ready = metav1.ConditionUnknown
+			leaving.SetCluster(lost)
+			w.both(two)
+			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(16)) })
+			w.both(two)
+			if got := w.member("m3"); got != 4 {
+				t.Errorf("m3 runs %d after a scale-up, want 4; it was told %v", got, w.ownership(owner, "m3"))
+			}
+		})
+	}
+}
+
+// passUntil lets everybody do their work until something is so.
+func (w *world) passUntil(two *backendtest.MemoryBackend, is func() bool) {
+	w.t.Helper()
+	for range 100 {
+		if is() {
+			return
+		}
+		if _, err := w.reconcile(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.backend.Step()
+		two.Step()
+	}
+	w.t.Fatal("it is not so after 100 passes")
 }

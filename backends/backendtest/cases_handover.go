@@ -20,6 +20,12 @@ func handoverCases() []Case {
 			run:   shadowCompanions,
 		},
 		{
+			Name:  "Shadow: what has yielded goes on being Yielded while Delete takes it away",
+			Rules: []string{"R14"},
+			Needs: backends.FeatureOwnership,
+			run:   shadowLeaves,
+		},
+		{
 			Name:  "Adopt: companions are taken over as they are, and become ours",
 			Rules: []string{"R13", "R14"},
 			Needs: backends.FeatureOwnership,
@@ -145,4 +151,30 @@ func (s *session) stays(cluster string, p passenger, uid types.UID) {
 	if mark := s.markOf(live); mark != "" {
 		s.t.Errorf("%s: %s has %s", cluster, p.name, mark)
 	}
+}
+
+// shadowLeaves: otherwise the other backend would lose its right to write for as long as the removal takes.
+func shadowLeaves(s *session) {
+	p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(token)
+	s.converge(p)
+	shadow := p.owned(backends.OwnershipShadow)
+	s.converge(shadow)
+	query := shadow.query()
+	query.Live, query.Heir = true, true
+	s.until("it to be released", func() string {
+		observation, err := s.observe(query)
+		s.noError("Observe", err)
+		for _, c := range observation.Clusters {
+			if !c.Yielded {
+				s.t.Fatalf("%s has not yielded any more: %+v", c.Cluster, c)
+			}
+		}
+		progress, err := s.delete(query, v1alpha1.DeletionPolicyOrphan)
+		if err != nil && !tolerable(err) {
+			s.t.Fatalf("delete: %v", err)
+		}
+		return progress.Waiting
+	})
+	s.nothingLeft(p)
+	s.mustMember(s.cluster(0), p)
 }

@@ -189,10 +189,7 @@ func (d *MemoryDriver) leave(
 			}
 			continue
 		}
-		order.Spec.Removal = removal
-		if query.Alone {
-			order.Spec.Ownership = backends.OwnershipOwn
-		}
+		order.remove(removal, query.Alone)
 		next.Object["spec"] = toMap(&order.Spec)
 		if err := d.put(obj, next); err != nil {
 			return nil, err
@@ -241,13 +238,12 @@ func (d *MemoryDriver) observeCompanions(key backends.Key, o *backends.Observati
 		if _, known := at[cluster]; !known {
 			at[cluster] = len(o.Clusters)
 			o.Clusters = append(o.Clusters, backends.ClusterObservation{
-				Cluster: cluster, Applied: metav1.ConditionUnknown, Removing: order.Spec.Removal != "",
+				Cluster: cluster, Applied: metav1.ConditionUnknown, Yielded: true, Removing: order.Spec.Removal != "",
 			})
 		}
 		c := &o.Clusters[at[cluster]]
 		others := companions.ReadNeed(obj.GetAnnotations()).Owners(key.UID)
-		yields := order.carriedOut() && order.Spec.Ownership == backends.OwnershipShadow
-		c.Yielded = c.Yielded && (yields || len(others) > 0)
+		c.Yielded = c.Yielded && (order.yields() || len(others) > 0)
 		if isShared(obj) && len(others) > 0 {
 			if c.Serves == nil {
 				c.Serves = map[string][]types.UID{}

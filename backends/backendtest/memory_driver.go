@@ -111,7 +111,7 @@ func selection(p *memoryPlacement, asked []v1alpha1.ClusterSelector) backends.Se
 func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObservation {
 	c := backends.ClusterObservation{
 		Cluster: o.Spec.Cluster, Revision: o.Spec.Revision, Held: o.Spec.Hold, Removing: o.Spec.Removal != "",
-		Applied: metav1.ConditionUnknown,
+		Applied: metav1.ConditionUnknown, Yielded: o.yields(),
 	}
 	if replicas, ok := nestedNumber(o.Spec.Manifest, workload.ReplicasPath); ok {
 		c.Desired = pointer(int32(replicas))
@@ -120,7 +120,6 @@ func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObserva
 		c.Sight = sight(o, workload)
 	}
 	if o.carriedOut() {
-		c.Yielded = o.Spec.Ownership == backends.OwnershipShadow && o.Spec.Removal == ""
 		c.Conflict, c.Message = o.Status.Conflict, o.Status.Message
 		switch {
 		case !o.Status.Applied:
@@ -313,10 +312,7 @@ func (d *MemoryDriver) withdraw(
 			}
 			continue
 		}
-		order.Spec.Removal = policy
-		if query.Alone {
-			order.Spec.Ownership = backends.OwnershipOwn
-		}
+		order.remove(policy, query.Alone)
 		if err := d.write(refOf(obj), key, toMap(&order.Spec)); err != nil {
 			return backends.Progress{}, err
 		}

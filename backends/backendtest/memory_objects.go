@@ -56,6 +56,8 @@ type orderSpec struct {
 	Hold     bool                    `json:"hold,omitempty"`
 	// Removal takes the workload off the cluster.
 	Removal v1alpha1.DeletionPolicy `json:"removal,omitempty"`
+	// Yielded says that the agent had confirmed a shadow when it was taken away.
+	Yielded bool `json:"yielded,omitempty"`
 }
 
 type workloadRef struct {
@@ -99,6 +101,19 @@ func (r *memberReport) seen() bool {
 
 // carriedOut tells whether the status is about the order as it is.
 func (o *memoryOrder) carriedOut() bool { return o.Status.ObservedGeneration == o.Generation }
+
+// yields tells whether the order is no danger to another owner.
+func (o *memoryOrder) yields() bool {
+	return o.Spec.Yielded || o.carriedOut() && o.Spec.Ownership == backends.OwnershipShadow && o.Spec.Removal == ""
+}
+
+// remove takes the workload off the cluster.
+func (o *memoryOrder) remove(policy v1alpha1.DeletionPolicy, alone bool) {
+	o.Spec.Yielded, o.Spec.Removal = o.yields() && !alone, policy
+	if alone {
+		o.Spec.Ownership = backends.OwnershipOwn
+	}
+}
 
 func orderRef(key backends.Key, cluster string) Ref {
 	return Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name + "." + cluster}}

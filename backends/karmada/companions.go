@@ -359,7 +359,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		w := newWork(live)
 		if _, known := at[w.cluster]; !known {
 			at[w.cluster] = len(o.Clusters)
-			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown})
+			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Yielded: true})
 		}
 		report := &o.Clusters[at[w.cluster]]
 		if report.Yielded {

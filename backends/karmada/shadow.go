@@ -93,19 +93,25 @@ func (w work) spared() bool {
 }
 
 // yields tells whether Karmada has confirmed, of this Work, that it neither writes the member object nor would remove it.
-func (w work) yields() bool {
-	return w.suspended() && w.preserved() && !w.terminating() &&
-		meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkDispatching)
+func (w work) yields() bool { return !w.terminating() && w.confirmsSuspension() }
+
+// gaveUp tells whether a Work that goes had yielded before: it is spared, which is done to shadows alone.
+func (w work) gaveUp() bool { return w.spared() && w.confirmsSuspension() }
+
+func (w work) confirmsSuspension() bool {
+	return w.suspended() && w.preserved() && meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkDispatching)
 }
 
 // yields tells whether Karmada has confirmed it all the way down to the Work.
-func (r reader) yields(w work) bool {
+func (r reader) yields(w work) bool { return r.suspends(w.cluster) && w.yields() }
+
+// suspends tells whether the cluster is a shadow for Karmada's binding too.
+func (r reader) suspends(cluster string) bool {
 	b := r.live.binding
-	if b == nil || b.Spec.Suspension == nil || b.Spec.PreserveResourcesOnDeletion == nil || !slices.Contains(r.shadows, w.cluster) {
+	if b == nil || b.Spec.Suspension == nil || b.Spec.PreserveResourcesOnDeletion == nil || !slices.Contains(r.shadows, cluster) {
 		return false
 	}
-	return suspendsOn(r.suspension, w.cluster) && suspendsOn(b.Spec.Suspension.Suspension, w.cluster) &&
-		*b.Spec.PreserveResourcesOnDeletion && w.yields()
+	return suspendsOn(r.suspension, cluster) && suspendsOn(b.Spec.Suspension.Suspension, cluster) && *b.Spec.PreserveResourcesOnDeletion
 }
 
 // resolutionRules are for clusters on which the conflict resolution is another than the policy's: a manifest's own

@@ -42,6 +42,8 @@ func translate(q backends.Query, live world, fleet backends.Fleet) backends.Obse
 		r.scheduled = scheduled(live.binding)
 		for name := range r.scheduled {
 			c := backends.ClusterObservation{Cluster: name, Applied: metav1.ConditionUnknown}
+			// Of a binding that is being deleted no Work is made any more.
+			c.Yielded = live.binding.DeletionTimestamp != nil && r.suspends(name)
 			if slices.Contains(looksOf(live.policy), name) {
 				c.Sight = &backends.Sight{}
 			}
@@ -76,9 +78,10 @@ type reader struct {
 func (r reader) read(w work) backends.ClusterObservation {
 	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Status: statusOf(w)}
 	_, wanted := r.scheduled[w.cluster]
-	c.Removing = w.terminating() || !wanted || r.live.binding.DeletionTimestamp != nil
+	final := w.terminating() || r.live.binding == nil || r.live.binding.DeletionTimestamp != nil // Karmada renders it no more
+	c.Removing = final || !wanted
 	c.Held = w.suspended() && suspendsOn(r.suspension, w.cluster)
-	c.Yielded = !c.Removing && r.yields(w)
+	c.Yielded = !c.Removing && r.yields(w) || final && w.gaveUp()
 	if uid, brought := c.Status[lua.FieldUID].(string); brought {
 		// It is of no kind's status.
 		c.UID = types.UID(uid)

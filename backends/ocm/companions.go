@@ -375,7 +375,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		cluster, title := live.GetNamespace(), companions.Title(carried(live))
 		if _, known := at[cluster]; !known {
 			at[cluster] = len(o.Clusters)
-			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: cluster, Applied: metav1.ConditionUnknown})
+			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: cluster, Applied: metav1.ConditionUnknown, Yielded: true})
 		}
 		c := &o.Clusters[at[cluster]]
 		r.serve(live, c, query.Key)

@@ -25,7 +25,9 @@ const (
 type state struct {
 	exists   bool
 	deleting bool
-	held     bool
+	// gaveUp is true while what had yielded is being deleted.
+	gaveUp bool
+	held   bool
 	// shadow is true when the object may be another backend's, whatever else the ManifestWork says.
 	shadow bool
 	// look is true of a shadow that is there to ask.
@@ -215,7 +217,7 @@ func (s state) probing() bool {
 
 // yielded tells whether the agent has confirmed that it neither writes the object nor would delete it.
 func (s state) yielded() bool {
-	return s.exists && s.shadow && !s.look && !s.deleting && s.applied == metav1.ConditionTrue &&
+	return s.gaveUp || s.exists && s.shadow && !s.look && !s.deleting && s.applied == metav1.ConditionTrue &&
 		s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
 		(s.object == presenceMissing || s.object != presenceUnknown && !s.owned)
 }

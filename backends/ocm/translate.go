@@ -22,10 +22,12 @@ const conditionFeedbackSynced = "StatusFeedbackSynced"
 
 // report is a workload's ManifestWork with the parts of its status taken apart.
 type report struct {
-	name        string
-	cluster     string
-	uid         string
-	deleting    bool
+	name     string
+	cluster  string
+	uid      string
+	deleting bool
+	// gaveUp is true of one that is being deleted and had yielded before: deleting it changes nothing on the cluster.
+	gaveUp      bool
 	annotations map[string]string
 	// strategy is empty when the ManifestWork names none.
 	strategy workv1.UpdateStrategyType
@@ -54,19 +56,27 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 	}
 	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "deleteOption", "propagationPolicy")
 	r.deletion = workv1.DeletePropagationPolicyType(policy)
-	generation := obj.GetGeneration()
-	current := func(conditionType string) *metav1.Condition {
+	since := func(generation int64, conditionType string) *metav1.Condition {
 		c := meta.FindStatusCondition(status.Conditions, conditionType)
-		if c == nil || c.ObservedGeneration != generation {
+		if c == nil || c.ObservedGeneration < generation {
 			return nil
 		}
 		return c
 	}
-	r.applied, r.available = current(workv1.WorkApplied), current(workv1.WorkAvailable)
+	r.applied, r.available = since(obj.GetGeneration(), workv1.WorkApplied), since(obj.GetGeneration(), workv1.WorkAvailable)
 	for _, m := range status.ResourceStatus.Manifests {
 		if m.ResourceMeta.Ordinal == 0 {
 			r.conditions, r.values = m.Conditions, feedbackValues(m.StatusFeedbacks.Values)
 		}
+	}
+	if r.deleting {
+		// The deletion is a generation of its own (apiserver pkg/registry/generic/registry, markAsDeleting), which the agent does
+		// not apply.
+		last := r
+		last.deleting = false
+		last.applied = since(obj.GetGeneration()-1, workv1.WorkApplied)
+		last.available = since(obj.GetGeneration()-1, workv1.WorkAvailable)
+		r.gaveUp = last.state().yielded()
 	}
 	return r, nil
 }
@@ -120,7 +130,7 @@ func feedbackValues(values []workv1.FeedbackValue) map[string]any {
 // state reads where the workload stands; see next.
 func (r report) state() state {
 	s := state{
-		exists: true, deleting: r.deleting, held: r.annotations[annotationHeld] != "",
+		exists: true, deleting: r.deleting, gaveUp: r.gaveUp, held: r.annotations[annotationHeld] != "",
 		shadow:   r.annotations[annotationShadow] != "",
 		look:     r.annotations[annotationShadow] == shadowLooks,
 		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,

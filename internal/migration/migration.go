@@ -27,6 +27,8 @@ type Report struct {
 	Present bool
 	// Yielded is true when that object, as the backend confirms, neither writes the member object nor would delete it.
 	Yielded bool
+	// Leaving is true while the backend removes that object.
+	Leaving bool
 	// Rendered is true when that object holds the manifest that is wanted now.
 	Rendered bool
 	// Current is true when the manifest is applied, and what follows is about it and from a cluster that can be reached.
@@ -218,6 +220,8 @@ func compare(p Pair) string {
 	switch {
 	case !p.Source.Current || !p.Source.Rendered:
 		return "the present backend does not report on the present manifest"
+	case p.Target.Leaving:
+		return "the new backend still removes what it had there"
 	case !p.Target.Present || !p.Target.Rendered:
 		return "the new backend has no object with this manifest yet"
 	case !p.Target.Yielded:

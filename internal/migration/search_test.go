@@ -36,6 +36,8 @@ type object struct {
 	// owns is true when it writes the member object; version is the manifest it holds.
 	owns    bool
 	version int8
+	// leaving is true of an object that is being removed; its agent has to let it go.
+	leaving bool
 	// agentOwns and agentVersion are what the agent acts by: it may act at any time by what it saw last.
 	agentOwns    bool
 	agentVersion int8
@@ -62,6 +64,22 @@ type world struct {
 	ended         bool
 	// What may still happen, so that the search ends.
 	turns, scalings, faults, delays int8
+}
+
+// lets tells whether a pass that is not cut off leaves every cluster one owner, also while the other side is removed there.
+func (w world) lets() bool {
+	states := w.passes(w.record)
+	if len(states) == 0 || w.down != [2]bool{} {
+		return true
+	}
+	last := states[len(states)-1]
+	for i := range clusters {
+		a, b := last.backends[source][i], last.backends[target][i]
+		if a.leaving && !b.owns || b.leaving && !a.owns {
+			return false
+		}
+	}
+	return true
 }
 
 // record stands for a status: equal ones have the same number.
@@ -114,6 +132,7 @@ func (w world) report(side, i int) Report {
 	return Report{
 		Present:  o.present,
 		Yielded:  o.present && !o.owns && !o.agentOwns,
+		Leaving:  o.leaving,
 		Rendered: o.present && o.version == w.wanted,
 		Current:  o.present && o.owns && o.agentOwns && o.agentVersion == o.version && m.version == o.version,
 		Evidence: v1alpha1.MigrationEvidence{UID: names[i], Ready: &ready, Health: health},
@@ -186,6 +205,9 @@ func (w world) write(side, i int, act Act, mode backends.Ownership) world {
 	switch act {
 	case ActNothing:
 	case ActApply:
+		if o.leaving {
+			break // it comes again once it has gone
+		}
 		o.present, o.owns, o.version = true, mode != backends.OwnershipShadow, w.wanted
 	case ActRelease:
 		switch {
@@ -193,8 +215,7 @@ func (w world) write(side, i int, act Act, mode backends.Ownership) world {
 		case o.owns:
 			o.owns = false
 		case !o.agentOwns:
-			*o = object{}
-			w.members[i].marks[side] = false
+			o.leaving = true
 		}
 	}
 	return w
@@ -203,7 +224,12 @@ func (w world) write(side, i int, act Act, mode backends.Ownership) world {
 // agent is the world after a backend's agent has looked at its object, and has acted.
 func (w world) agent(side, i int) world {
 	o := &w.backends[side][i]
-	if !o.present {
+	switch {
+	case !o.present:
+		return w
+	case o.leaving:
+		*o = object{}
+		w.members[i].marks[side] = false
 		return w
 	}
 	o.agentOwns, o.agentVersion = o.owns, o.version
@@ -337,6 +363,9 @@ func TestSearch(t *testing.T) {
 	for len(queue) > 0 {
 		w := queue[0]
 		queue = queue[1:]
+		if !w.lets() {
+			t.Fatalf("nobody owns a cluster while one side is removed there, after\n  %s\n%+v", path(w), w)
+		}
 		for _, s := range w.steps() {
 			if why := wrong(w, s.to); why != "" {
 				t.Fatalf("%s, after\n  %s\n  %s\n%+v", why, path(w), s.name, s.to)

@@ -55,6 +55,8 @@ func (o object) say() string {
 	switch {
 	case !o.present && !o.agentOwns:
 		return "has nothing"
+	case o.leaving:
+		return "leaves"
 	case o.owns && o.agentOwns:
 		return "owns"
 	case o.owns:
