@@ -155,14 +155,36 @@ func (w world) input() Input {
 	return in
 }
 
+// outcome is what was decided in a world.
+type outcome struct {
+	record record
+	orders Orders
+}
+
+var decided = map[world]outcome{}
+
+// decide asks the state machine, once for all worlds that look the same to it.
+func (w world) decide(rec record) (record, Orders) {
+	seen := w
+	seen.record, seen.stale, seen.ended = rec, 0, false
+	seen.turns, seen.scalings, seen.faults, seen.delays = 0, 0, 0, 0
+	o, known := decided[seen]
+	if !known {
+		status, orders := Decide(rec.status(), w.input())
+		o = outcome{met.number(status), orders}
+		decided[seen] = o
+	}
+	return o.record, o.orders
+}
+
 // passes are the worlds after a pass of the operator that was cut off after none, one, ... of its writes.
 func (w world) passes(rec record) []world {
 	if w.ended {
 		return nil
 	}
-	status, orders := Decide(rec.status(), w.input())
+	after, orders := w.decide(rec)
 	states := []world{}
-	if after := met.number(status); after != rec {
+	if after != rec {
 		if rec != w.record {
 			return nil // the write conflicts, and the pass ends
 		}
