@@ -26,6 +26,22 @@ func handoverCases() []Case {
 			run:   shadowLeaves,
 		},
 		{
+			Name:  "Shadow: companions that are no longer listed are given up too",
+			Rules: []string{"R14"},
+			Needs: backends.FeatureOwnership,
+			run: func(s *session) {
+				p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(settings)
+				s.converge(p)
+				was := s.companion(s.cluster(0), settings)
+				shadow := p.carrying().owned(backends.OwnershipShadow)
+				shadow.keep = backends.KeepAll
+				s.converge(shadow)
+				s.remove(shadow, v1alpha1.DeletionPolicyOrphan)
+				s.nothingLeft(p)
+				s.stays(s.cluster(0), settings, was.GetUID())
+			},
+		},
+		{
 			Name:  "Adopt: companions are taken over as they are, and become ours",
 			Rules: []string{"R13", "R14"},
 			Needs: backends.FeatureOwnership,

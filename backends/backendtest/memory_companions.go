@@ -210,19 +210,59 @@ func (d *MemoryDriver) release(desired backends.Desired, missing map[string]stri
 	for _, target := range desired.Targets {
 		targets[target.Cluster] = target
 	}
-	return d.leave(desired.Query, v1alpha1.DeletionPolicyDelete, func(carrier *unstructured.Unstructured, cluster string) bool {
-		target, kept := targets[cluster]
-		order := running[cluster]
-		if !kept {
-			return order != nil
-		}
-		listed := slices.ContainsFunc(desired.Companions, func(c backends.Companion) bool {
+	listed := func(carrier *unstructured.Unstructured, cluster string) bool {
+		return slices.ContainsFunc(desired.Companions, func(c backends.Companion) bool {
 			return c.NeededOn(cluster) && carrierRef(cluster, c.Object) == refOf(carrier)
 		})
+	}
+	yielding, err := d.giveUp(desired.Key, func(carrier *unstructured.Unstructured, cluster string) bool {
+		target, kept := targets[cluster]
+		return kept && !target.Ownership.Writes() && !listed(carrier, cluster)
+	})
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := d.leave(desired.Query, v1alpha1.DeletionPolicyDelete, func(carrier *unstructured.Unstructured, cluster string) bool {
+		target, kept := targets[cluster]
+		order := running[cluster]
+		switch {
+		case !kept:
+			return order != nil
+		case !target.Ownership.Writes():
+			return true
+		}
 		arrived := target.Hold || missing[cluster] == "" && order != nil && order.carriedOut() && order.Status.Applied &&
 			order.Spec.Revision == desired.Revision
-		return listed || desired.Keep.Keeps(isShared(carrier)) || !arrived
+		return listed(carrier, cluster) || desired.Keep.Keeps(isShared(carrier)) || !arrived
 	})
+	return append(yielding, waiting...), err
+}
+
+// giveUp makes shadows of carriers that are no longer listed.
+func (d *MemoryDriver) giveUp(
+	key backends.Key, gives func(carrier *unstructured.Unstructured, cluster string) bool,
+) (waiting []string, err error) {
+	for _, obj := range d.carriers(key) {
+		order := read[memoryOrder](obj)
+		if !gives(obj, order.Spec.Cluster) {
+			continue
+		}
+		next, need := obj.DeepCopy(), companions.ReadNeed(obj.GetAnnotations()).Shadowing(key)
+		annotations := next.GetAnnotations()
+		need.Write(annotations)
+		next.SetAnnotations(annotations)
+		if !need.Owned() {
+			order.Spec.Ownership = backends.OwnershipShadow
+			next.Object["spec"] = toMap(&order.Spec)
+		}
+		if err := d.put(obj, next); err != nil {
+			return nil, err
+		}
+		if !reflect.DeepEqual(obj.Object["spec"], next.Object["spec"]) || !need.Owned() && !order.yields() {
+			waiting = append(waiting, order.Spec.Cluster+" to give "+order.Spec.Workload.Kind+" "+order.Spec.Workload.Name+" up")
+		}
+	}
+	return waiting, nil
 }
 
 // observeCompanions adds what stands against companions to the reports.

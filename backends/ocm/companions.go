@@ -239,7 +239,16 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 		cluster := live.GetNamespace()
 		target, kept := targets[cluster]
 		switch {
-		case wanted[client.ObjectKeyFromObject(live)], kept && p.desired.Keep.Keeps(isShared(live)):
+		case wanted[client.ObjectKeyFromObject(live)]:
+			continue
+		case kept && target.shadow():
+			step, err := d.giveUpCarrier(ctx, live, p.desired.Key, inContact(fleet, cluster))
+			errs = append(errs, err)
+			if step != "" {
+				waiting = append(waiting, cluster+": "+step)
+			}
+			continue
+		case kept && p.desired.Keep.Keeps(isShared(live)):
 			continue
 		case kept && !d.hasArrived(running[cluster], target), !kept && running[cluster] != nil:
 			waiting = append(waiting, cluster+": the workload to do without "+companions.Title(carried(live)))
@@ -265,6 +274,25 @@ func (d *Driver) hasArrived(work *unstructured.Unstructured, target clusterPlan)
 	}
 	r, err := d.reports.read(work)
 	return err == nil && r.state().applied == metav1.ConditionTrue
+}
+
+// giveUpCarrier makes a companion that is no longer listed a shadow, as the workload is: another backend may remove it.
+func (d *Driver) giveUpCarrier(ctx context.Context, live *unstructured.Unstructured, key backends.Key, ready bool) (waiting string, err error) {
+	if live.GetDeletionTimestamp() != nil {
+		return "", nil
+	}
+	r, err := d.reports.read(live)
+	if err != nil {
+		return "", err
+	}
+	c := backends.Companion{Object: carried(live), Shared: isShared(live)}
+	need := companions.ReadNeed(live.GetAnnotations()).Shadowing(key)
+	if need.Owned() { // others go on being served
+		return "", d.patchCarrier(ctx, live, asWritten(live, asBefore(live, carrierFromLive(live)), need), c)
+	}
+	m := nextShadow(r.state(), intent{ready: ready})
+	err = d.patchCarrier(ctx, live, asWritten(live, variant(carrierFromLive(live), m), need), c)
+	return awaiting(companions.Title(c.Object), m.waiting), err
 }
 
 // leaveCarrier takes one FleetWorkload off a carrier's users, and the companion off the cluster with the last of them.

@@ -101,8 +101,7 @@ func strands(m *model, a history.Action) bool {
 	})
 }
 
-// forgets: what a suspended workload no longer lists stays, and a change of backend that comes before it goes waits for it: nobody has
-// the present backend stop writing it.
+// forgets: what a suspended workload no longer lists stays, and after a change of backend that comes before it goes nobody removes it.
 func forgets(m *model, a history.Action) bool {
 	return slices.ContainsFunc(m.changes(a), func(c change) bool {
 		fewer := c.after.Companions < c.before.Companions || c.before.Dependencies && !c.after.Dependencies
