@@ -26,6 +26,7 @@ type soak struct {
 	processes *processes
 	judge     *judge
 	lanes     *lanes
+	adoptions adoptions
 }
 
 // run does everything in order.

@@ -40,7 +40,7 @@ func edits() []kind {
 		edit("dependencies", 4, setDependencies),
 		{"delete", 5, remove(false)},
 		{"abandon", 4, remove(true)},
-		{"adopt", 14, adopt},
+		{Adopt, 14, adopt},
 		{"clear", 4, clearOrphans},
 		{"confirm", 14, confirm},
 		{"settings", 3, touch},
@@ -244,6 +244,9 @@ func remove(orphan bool) func(dice, *model) (*history.Action, *fault) {
 	}
 }
 
+// Adopt is the kind of choice that takes over what was abandoned.
+const Adopt = "adopt"
+
 // adopt makes a FleetWorkload again for what was abandoned, on either backend.
 func adopt(d dice, m *model) (*history.Action, *fault) {
 	s := pick(d, m.all(orphaned))
@@ -252,7 +255,7 @@ func adopt(d dice, m *model) (*history.Action, *fault) {
 	}
 	spec := s.spec.Clone()
 	spec.Orphan, spec.Adopt, spec.Backend = false, true, d.backend()
-	return &history.Action{Kind: "adopt", Verb: history.Apply, Workload: s.key, Spec: &spec}, nil
+	return &history.Action{Kind: Adopt, Verb: history.Apply, Workload: s.key, Spec: &spec}, nil
 }
 
 func clearOrphans(d dice, m *model) (*history.Action, *fault) {
