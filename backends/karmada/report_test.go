@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,6 +151,18 @@ func TestTranslate(t *testing.T) {
 		},
 		"a shadow that is leaving": {
 			edit: func(l *world) { shadow(l); l.binding.Spec.Clusters = nil },
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Removing: true},
+		},
+		"a shadow whose Work goes": {
+			edit: func(l *world) {
+				shadow(l)
+				l.works[0] = poisoned(l.works[0])
+				l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			},
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Removing: true, Yielded: true},
+		},
+		"a shadow whose Work goes and was never spared": {
+			edit: func(l *world) { shadow(l); l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Removing: true},
 		},
 		"the member object has a UID": {

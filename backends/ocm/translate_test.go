@@ -202,6 +202,35 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestGivenUp: what had yielded when it was deleted is no danger, and nothing else is that is being deleted.
+func TestGivenUp(t *testing.T) {
+	deleted := func(w *workv1.ManifestWork) { // markAsDeleting in pkg/registry/generic/registry/store.go of the API server
+		now := metav1.Now()
+		w.DeletionTimestamp, w.Generation = &now, w.Generation+1
+	}
+	shadow := all(strategy(workv1.UpdateStrategyTypeReadOnly), func(w *workv1.ManifestWork) {
+		w.Annotations[annotationShadow] = "true"
+		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
+	})
+	for name, c := range map[string]struct {
+		change func(*workv1.ManifestWork)
+		want   bool
+	}{
+		"shadow":                        {shadow, true},
+		"deleted":                       {all(shadow, deleted), true},
+		"deleted after an edit":         {all(shadow, newGeneration, deleted), false},
+		"edited after the deletion":     {all(shadow, deleted, newGeneration), false},
+		"deleted and still owned":       {all(shadow, value(feedbackOwner, "hash-shop-web-74ca86d9da"), deleted), false},
+		"deleted, and it was no shadow": {deleted, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := loadWork(t, c.change).state().yielded(); got != c.want {
+				t.Errorf("yielded %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 // TestFeedbackPaths evaluates the rendered paths as the agent does (ocm pkg/work/spoke/statusfeedback/reader.go).
 func TestFeedbackPaths(t *testing.T) {
 	rules, err := feedbackRules(cloneSets)
