@@ -285,12 +285,13 @@ func (b *builder) patched(ctx context.Context, bin binary, out string) ([]string
 }
 
 // buildSelf builds the lab command for the processes of our own (the heartbeat): the caller may be a test binary, and
-// that of "go run" is gone soon. With the flags of the Makefile nearly everything is in Go's cache already.
+// that of "go run" is gone soon. With the flags of the Makefile nearly everything is in Go's cache already; where nothing has changed
+// since the last time it is not even linked.
 func (b *builder) buildSelf(ctx context.Context, path string) error {
-	if _, err := goTool(ctx, b.source, []string{"CGO_ENABLED=0"}, "build", "-trimpath", "-buildvcs=false", "-o", path+".new", "./cmd/lab"); err != nil {
+	if _, err := goTool(ctx, b.source, []string{"CGO_ENABLED=0"}, "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/lab"); err != nil {
 		return fmt.Errorf("build the lab command: %w", err)
 	}
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 // every calls do at each interval until stopped.
