@@ -30,7 +30,7 @@ type deed = func(ctx context.Context, a history.Action) error
 // deeds are what each verb takes, in order. From the deed begin on, the judge expects the action's effect.
 func (s *soak) deeds() map[history.Verb][]deed {
 	return map[history.Verb][]deed{
-		history.Apply:    {s.begin, s.apply, s.awaitAdopted},
+		history.Apply:    {s.awaitHandOver, s.begin, s.apply, s.awaitAdopted},
 		history.Delete:   {s.becomesOrphan, s.begin, s.delete, s.awaitGone},
 		history.Clear:    {s.begin, s.clear},
 		history.Confirm:  {s.confirm},
