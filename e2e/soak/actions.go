@@ -18,7 +18,6 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
-	"github.com/fleetworkload/fleetworkload/e2e/soak/choice"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/history"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/manifest"
 	"github.com/fleetworkload/fleetworkload/hack/install"
@@ -35,7 +34,7 @@ func (s *soak) deeds() map[history.Verb][]deed {
 		history.Clear:    {s.begin, s.clear},
 		history.Confirm:  {s.confirm},
 		history.Touch:    {s.begin, s.touch},
-		history.Label:    {s.awaitAdoption, s.begin, s.label},
+		history.Label:    {s.begin, s.label},
 		history.Taint:    {s.begin, s.taint},
 		history.Untaint:  {s.begin, s.untaint},
 		history.Lose:     {s.begin, s.signalled(syscall.SIGKILL, false)},
@@ -56,9 +55,6 @@ func (s *soak) deeds() map[history.Verb][]deed {
 // carryOut has an action done in its lane.
 func (s *soak) carryOut(a history.Action) {
 	s.out.action(a)
-	if a.Kind == choice.Adopt {
-		s.adoptions.add(a.Workload, 1)
-	}
 	for _, do := range s.deeds()[a.Verb] {
 		s.lanes.add(a.Lane(), task{what: a.String(), do: func(ctx context.Context) error { return do(ctx, a) }})
 	}

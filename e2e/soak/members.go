@@ -58,6 +58,9 @@ func clusterObject(backend, name string) *unstructured.Unstructured {
 }
 
 func (s *soak) label(ctx context.Context, a history.Action) error {
+	if !s.judge.facts()[a.Cluster].Joined {
+		return nil
+	}
 	return s.setLabel(ctx, a.Cluster, a.Workload, a.Fact.Labels[a.Workload])
 }
 

@@ -26,7 +26,6 @@ type soak struct {
 	processes *processes
 	judge     *judge
 	lanes     *lanes
-	adoptions adoptions
 }
 
 // run does everything in order.

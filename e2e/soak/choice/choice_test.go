@@ -115,7 +115,9 @@ func labelOff(m *model, s *slot, cluster string) history.Action {
 	c := m.facts[cluster]
 	c.Labels = maps.Clone(c.Labels)
 	delete(c.Labels, s.key)
-	return becomes("label off", history.Label, cluster, c)
+	a := becomes("label off", history.Label, cluster, c)
+	a.Workload = s.key
+	return a
 }
 
 func edited(s *slot, change func(*history.Spec)) history.Action {

@@ -147,7 +147,7 @@ func (m *model) after(a history.Action) history.Facts {
 	if a.Fact == nil {
 		return m.facts
 	}
-	return m.facts.With(a.Cluster, *a.Fact)
+	return m.facts.After(a)
 }
 
 // apply makes an action's effect the model's.

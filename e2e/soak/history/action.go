@@ -76,6 +76,8 @@ type Action struct {
 // Lane is in whose order the action is carried out; those of different lanes do not wait for each other.
 func (a Action) Lane() string {
 	switch {
+	case a.Verb == Label:
+		return a.Workload.String() // nobody else chooses by it
 	case a.Cluster != "":
 		return a.Cluster
 	case a.Process != "":

@@ -176,5 +176,27 @@ func (f Facts) With(name string, c Cluster) Facts {
 	return out
 }
 
+// After returns the facts once an action on a cluster has been carried out. Labels and everything else change by actions of
+// their own, which need not come in the order in which they were chosen; a cluster that leaves takes its labels along.
+func (f Facts) After(a Action) Facts {
+	now, then := f[a.Cluster], *a.Fact
+	switch {
+	case a.Verb != Label && now.Joined && then.Joined:
+		then.Labels = now.Labels
+	case a.Verb == Label && !now.Joined:
+		return f
+	case a.Verb == Label:
+		on := then.Labels[a.Workload]
+		then = now
+		if then.Labels = maps.Clone(now.Labels); then.Labels == nil {
+			then.Labels = map[Key]bool{}
+		}
+		if then.Labels[a.Workload] = on; !on {
+			delete(then.Labels, a.Workload)
+		}
+	}
+	return f.With(a.Cluster, then)
+}
+
 // Names are sorted.
 func (f Facts) Names() []string { return slices.Sorted(maps.Keys(f)) }

@@ -135,7 +135,7 @@ func (o *Oracle) Begin(a history.Action, at time.Time) {
 		w.versions = append(w.versions, o.next(w, a, at))
 	default:
 		if a.Fact != nil {
-			o.facts = append(o.facts, fact{at: at, why: a.Kind, clusters: o.Facts().With(a.Cluster, *a.Fact)})
+			o.facts = append(o.facts, fact{at: at, why: a.Kind, clusters: o.Facts().After(a)})
 		}
 	}
 }

@@ -58,16 +58,20 @@ func (c *court) act(kind string, verb history.Verb) {
 }
 
 // fact changes what is true of a cluster.
-func (c *court) fact(kind, cluster string, change func(*history.Cluster)) {
+func (c *court) fact(verb history.Verb, cluster string, change func(*history.Cluster)) {
 	c.pass(time.Minute)
 	now := c.Facts()[cluster]
 	change(&now)
-	c.Begin(history.Action{Kind: kind, Verb: history.Label, Cluster: cluster, Fact: &now}, c.now)
+	a := history.Action{Kind: string(verb), Verb: verb, Cluster: cluster, Fact: &now}
+	if verb == history.Label {
+		a.Kind, a.Workload = "label off", web
+	}
+	c.Begin(a, c.now)
 	c.pass(time.Second)
 }
 
 func (c *court) unlabel(cluster string) {
-	c.fact("label off", cluster, func(f *history.Cluster) { f.Labels = nil })
+	c.fact(history.Label, cluster, func(f *history.Cluster) { f.Labels = nil })
 }
 
 // object is seen with that many replicas of the newest template.
@@ -181,15 +185,15 @@ func TestWhatNobodyAskedForIsFound(t *testing.T) {
 		"another split in a hand-over": {func(c *court) { c.edit("move", func(s *history.Spec) { s.Backend = history.OCM }); c.object("b", 3) },
 			"to 3 of"},
 		"a cluster that is lost": {func(c *court) {
-			c.fact("lose", "a", func(f *history.Cluster) { f.Lost = true })
+			c.fact(history.Lose, "a", func(f *history.Cluster) { f.Lost = true })
 			c.podGoes("a")
 		}, "was deleted"},
 		"a cluster that is tainted": {func(c *court) {
-			c.fact("taint", "a", func(f *history.Cluster) { f.Tainted = true })
+			c.fact(history.Taint, "a", func(f *history.Cluster) { f.Tainted = true })
 			c.ObjectGone("a", web, "o-a", c.live())
 		}, "the object was deleted"},
 		"shares of a lost cluster": {func(c *court) {
-			c.fact("lose", "a", func(f *history.Cluster) { f.Lost = true })
+			c.fact(history.Lose, "a", func(f *history.Cluster) { f.Lost = true })
 			c.object("b", 3)
 		}, "to 3 of"},
 	} {
@@ -283,7 +287,7 @@ func TestDeletion(t *testing.T) {
 		c.Gone(web, c.now)
 		c.podGoes("a")
 		c.guilty("was deleted")
-		c.fact("label off", "b", func(f *history.Cluster) { f.Labels = nil })
+		c.fact(history.Label, "b", func(f *history.Cluster) { f.Labels = nil })
 		c.podGoes("b")
 		c.guilty("was deleted")
 		c.last.Orphan = false
@@ -385,7 +389,7 @@ func TestSuspension(t *testing.T) {
 // A cluster that leaves takes everything along.
 func TestLeaving(t *testing.T) {
 	c := settled(t, nil)
-	c.fact("leave", "a", func(f *history.Cluster) { *f = history.Cluster{} })
+	c.fact(history.Leave, "a", func(f *history.Cluster) { *f = history.Cluster{} })
 	c.ObjectGone("a", web, "o-a", c.live())
 	c.podGoes("a")
 	c.object("b", 3)
@@ -397,7 +401,7 @@ func TestLeaving(t *testing.T) {
 // While a cluster cannot be had, a workload that is not there may be left out or wait for it.
 func TestNewOnALostCluster(t *testing.T) {
 	c := newCourt(t)
-	c.fact("lose", "c", func(f *history.Cluster) { f.Lost = true })
+	c.fact(history.Lose, "c", func(f *history.Cluster) { f.Lost = true })
 	c.edit("create", func(s *history.Spec) { *s = history.Spec{Replicas: 6, Divided: true} })
 	c.object("a", 3)
 	c.object("b", 2)
@@ -445,7 +449,7 @@ func TestSettledNeedsMembersToBeSo(t *testing.T) {
 	if c.Settled(web, "fw", generation-1, c.now) || c.Settled(web, "other", generation, c.now) {
 		t.Error("it speaks of something else")
 	}
-	c.Begin(history.Action{Kind: "label off", Verb: history.Label, Cluster: "b", Fact: &history.Cluster{Joined: true}}, c.now)
+	c.Begin(history.Action{Kind: "label off", Verb: history.Label, Workload: web, Cluster: "b", Fact: &history.Cluster{Joined: true}}, c.now)
 	if c.Settled(web, "fw", generation, c.now.Add(time.Second)) {
 		t.Error("facts have just changed")
 	}

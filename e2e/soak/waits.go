@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/fleetworkload/fleetworkload/e2e/soak/choice"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/history"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/manifest"
 )
@@ -33,6 +34,22 @@ func (s *soak) awaitHandOver(ctx context.Context, a history.Action) error {
 	moving := m != nil && m.Phase != "" || fw.Status.Backend != "" && fw.Status.Backend != fw.Spec.Backend
 	if moving && *fw.Spec.Replicas != *want.Spec.Replicas {
 		return fmt.Errorf("%s is on its way to another backend: %s", a.Workload, conditions(fw))
+	}
+	return nil
+}
+
+// awaitAdopted has what follows in the workload's lane wait until what an earlier FleetWorkload has left is taken over. What leaves
+// a cluster before that would stay and be nobody's: rightly, and the oracle could not tell it from a defect.
+func (s *soak) awaitAdopted(ctx context.Context, a history.Action) error {
+	if a.Kind != choice.Adopt {
+		return nil
+	}
+	fw, err := s.read(ctx, a.Workload)
+	if err != nil {
+		return err
+	}
+	if differs := s.judge.differs(a.Workload); !isReady(fw) || differs != "" {
+		return fmt.Errorf("%s is not adopted yet: %s %s", a.Workload, differs, conditions(fw))
 	}
 	return nil
 }
