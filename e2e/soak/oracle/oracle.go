@@ -268,7 +268,11 @@ func (m *member) differsFrom(wanted bool, replicas int, pods history.Template) s
 		}
 	}
 	if right != replicas || len(m.live()) != replicas {
-		return fmt.Sprintf("has %d pods, %d of them right, wanted %d", len(m.live()), right, replicas)
+		text := fmt.Sprintf("has %d pods, %d of them right, wanted %d", len(m.live()), right, replicas)
+		if others := len(m.pods) - len(m.live()); others > 0 {
+			text += fmt.Sprintf("; %d more are on their way out, or of an object that is gone", others)
+		}
+		return text
 	}
 	return ""
 }
