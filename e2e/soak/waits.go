@@ -44,6 +44,11 @@ func (s *soak) awaitAdopted(ctx context.Context, a history.Action) error {
 	if a.Kind != choice.Adopt {
 		return nil
 	}
+	for name, cluster := range s.judge.facts() {
+		if cluster.Joined && !cluster.Available() {
+			return fmt.Errorf("nobody can tell what %s has of %s", name, a.Workload)
+		}
+	}
 	fw, err := s.read(ctx, a.Workload)
 	if err != nil {
 		return err

@@ -232,7 +232,15 @@ func (o *Oracle) Unsure(k history.Key) bool {
 	return false
 }
 
-func (w *workload) runs(cluster string) bool { return w.on(cluster).object != nil }
+// runs tells whether a cluster that cannot be had is known to run the workload, so that it keeps its share.
+func (w *workload) runs(cluster string) bool { return w.on(cluster).object != nil && !w.adopting() }
+
+// adopting tells whether what an earlier FleetWorkload has left is not taken over yet: nobody knows of what is on a cluster that
+// cannot be had.
+func (w *workload) adopting() bool {
+	earlier := func(v version) bool { return v.absent || v.silent }
+	return w.last().spec.Adopt && !earlier(*w.last()) && slices.ContainsFunc(w.versions[w.marks[len(w.marks)-1].version:], earlier)
+}
 
 func (w *workload) differsFrom(spec history.Spec, shares share.Shares, facts history.Facts) string {
 	var differ []string

@@ -410,6 +410,22 @@ func TestNewOnALostCluster(t *testing.T) {
 	c.guilty("to 6 of")
 }
 
+// What an earlier FleetWorkload has left on such a cluster is not known of when it is to be adopted.
+func TestAdoptedOnALostCluster(t *testing.T) {
+	c := settled(t, nil)
+	c.last.Orphan = true
+	c.act("abandon", history.Delete)
+	c.Gone(web, c.now)
+	c.last.Orphan = false
+	c.edit("adopt", func(s *history.Spec) { s.Adopt = true })
+	c.fact(history.Lose, "c", func(f *history.Cluster) { f.Lost = true })
+	c.object("a", 3)
+	c.object("b", 3)
+	c.innocent("both splits are right")
+	c.object("b", 6)
+	c.guilty("to 6 of")
+}
+
 // What was missed while a watch was broken is judged by all that was asked for meanwhile.
 func TestABrokenWatch(t *testing.T) {
 	c := settled(t, nil)
