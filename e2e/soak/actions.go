@@ -39,7 +39,7 @@ func (s *soak) deeds() map[history.Verb][]deed {
 		history.Untaint:  {s.begin, s.untaint},
 		history.Lose:     {s.begin, s.signalled(syscall.SIGKILL, false)},
 		history.Return:   {s.begin, s.started},
-		history.Leave:    {s.begin, s.leave, s.wipe},
+		history.Leave:    {s.awaitHandOvers, s.begin, s.leave, s.wipe},
 		history.Join:     {s.begin, s.join},
 		history.Kill:     {s.begin, s.signalled(syscall.SIGKILL, true)},
 		history.Stop:     {s.begin, s.signalled(syscall.SIGSTOP, true)},
