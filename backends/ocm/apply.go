@@ -472,6 +472,7 @@ func (d *Driver) removeWork(ctx context.Context, live *unstructured.Unstructured
 	if err != nil {
 		return "", err
 	}
+	in.now = time.Now()
 	m := next(r.state(), in)
 	switch m.write {
 	case writeWork:

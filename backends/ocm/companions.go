@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,10 @@ func (d *Driver) applyCarrier(
 		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
 	title := companions.Title(c.companion.Object)
-	in := intent{wanted: true, ready: contact, adopt: target.takes(desired, c.companion), shadow: !target.ownership.Writes()}
+	in := intent{
+		wanted: true, ready: contact, adopt: target.takes(desired, c.companion), shadow: !target.ownership.Writes(),
+		alone: desired.Alone && !c.companion.Shared, // a shared one may be another FleetWorkload's on the other backend
+	}
 	if live == nil {
 		if used, err := d.carriedOtherwise(ctx, c); err != nil || used {
 			return "", err
@@ -309,7 +313,7 @@ func (d *Driver) leaveCarrier(
 	if left := need.Leaving(key, in.policy); len(left.Users) > 0 {
 		return "", d.patchCarrier(ctx, live, asWritten(live, d.leftTo(live, s, left), left), c)
 	}
-	in.policy = companions.Policy(obj.GetKind(), in.policy)
+	in.policy, in.now = companions.Policy(obj.GetKind(), in.policy), time.Now()
 	if need.Elsewhere() || s.elsewhere {
 		in.policy = v1alpha1.DeletionPolicyOrphan
 	}

@@ -21,7 +21,8 @@ const (
 	// annotationHash is the hash of what was rendered. Manifests are an atomic list to the API server: without the
 	// hash, a field that is no longer rendered would not be seen as missing.
 	annotationHash = "fleetworkload.io/rendered-hash"
-	// annotationRemoving is on a ManifestWork on its way out; its value is the deletion policy.
+	// annotationRemoving is on a ManifestWork on its way out; its value is the deletion policy, and since when the agent has
+	// been asked whether the object is there.
 	annotationRemoving = "fleetworkload.io/removing"
 	// annotationHeld is on a ManifestWork that is held; its spec stays as it is.
 	annotationHeld = "fleetworkload.io/held"

@@ -1,6 +1,9 @@
 package ocm
 
 import (
+	"strings"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -50,6 +53,10 @@ type state struct {
 	elsewhere bool
 	// notServed is true when the cluster said that it does not know the kind.
 	notServed bool
+	// untouched is true while the agent has never been told to write.
+	untouched bool
+	// asked is since when the agent of a cluster that is left has been asked whether the object is there.
+	asked time.Time
 }
 
 // intent is what is wanted of one cluster.
@@ -71,6 +78,8 @@ type intent struct {
 	ready bool
 	// missing says which prerequisite is awaited; empty when all are met.
 	missing string
+	// now is the time of the pass.
+	now time.Time
 }
 
 type writeKind int
@@ -246,11 +255,18 @@ const elsewhereMessage = "another backend delivers it there"
 // that has confirmed its ownerReference first.
 func nextRemoving(s state, in intent) move {
 	removing := func(m move) move { m.removing = string(v1alpha1.DeletionPolicyDelete); return m }
+	asking := func(waiting string) move {
+		m := probe.wait(waitForAgent(in, waiting))
+		m.removing = askedSince(v1alpha1.DeletionPolicyDelete, s, in.now)
+		return m
+	}
 	switch {
 	case !s.exists:
 		return move{}
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan:
 		switch {
+		case s.object == presenceMissing && !s.mustBeGone(in.now):
+			return asking("the agent to go on saying that the object is not there")
 		case s.object == presenceMissing, s.object == presenceUnknown && s.notServed:
 			return move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
 		case s.object == presenceForeign && !s.owned:
@@ -261,14 +277,14 @@ func nextRemoving(s state, in intent) move {
 		case s.object == presenceOurs:
 			return removing(claiming).evidently().wait(waitForAgent(in, "the agent to confirm that it owns the object"))
 		default:
-			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+			return asking("the agent to tell whether the object exists")
 		}
 	case s.strategy == workv1.UpdateStrategyTypeCreateOnly && s.deletion == workv1.DeletePropagationPolicyTypeForeground:
 		switch {
 		case s.applied == metav1.ConditionTrue:
 			return move{write: writeDelete, waiting: waitForAgent(in, "the agent to remove the object")}
 		case s.applied == metav1.ConditionFalse && (s.object == presenceMissing || s.notServed):
-			return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+			return asking("the agent to tell whether the object exists")
 		case s.applied == metav1.ConditionFalse:
 			return removing(claiming).wait(waitForAgent(in, s.appliedMessage))
 		default:
@@ -280,8 +296,40 @@ func nextRemoving(s state, in intent) move {
 		return removing(claiming).wait(waitForAgent(in, "the agent to confirm that it owns the object"))
 	default:
 		// Claiming creates an object that is missing, so the cluster is asked first.
-		return removing(probe).wait(waitForAgent(in, "the agent to tell whether the object exists"))
+		return asking("the agent to tell whether the object exists")
 	}
+}
+
+// blindness bounds how long an agent may not see what it has itself written: it looks into a cache, whose watch may have been
+// refused or cut off, and which is filled again within a minute (client-go tools/cache, NewReflectorWithOptions: a back-off of
+// 30 seconds, doubled by jitter). OCM 1.2.0 keeps such watches for kinds that nobody uses any more, and meanwhile their
+// rights may come and go (ocm pkg/work/spoke/objectreader).
+const blindness = 90 * time.Second
+
+// mustBeGone tells whether an object that the agent does not see is not there either.
+func (s state) mustBeGone(now time.Time) bool {
+	return s.untouched || !s.asked.IsZero() && now.Sub(s.asked) >= blindness
+}
+
+// askedSince is the mark of a ManifestWork that asks before it goes. The time stays what it was when the asking began.
+func askedSince(policy v1alpha1.DeletionPolicy, s state, now time.Time) string {
+	since := s.asked
+	if since.IsZero() {
+		since = now
+	}
+	return string(policy) + askedMark + since.UTC().Format(time.RFC3339)
+}
+
+const askedMark = "; asked since "
+
+// askedOf is the time in such a mark; zero when there is none.
+func askedOf(mark string) time.Time {
+	_, since, _ := strings.Cut(mark, askedMark)
+	at, err := time.Parse(time.RFC3339, since)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // nextOrphaning takes the ManifestWork away and leaves the object, once the agent has confirmed that its

@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,11 @@ type world struct {
 	refuses bool
 	// notServed makes the cluster lack the kind.
 	notServed bool
+	// now goes on with each step of the driver. Until blind, the agent does not see what it has created.
+	now, blind time.Time
+	// asked is since when the ManifestWork says that it is on its way out; told is true once it has let the agent write.
+	asked time.Time
+	told  bool
 
 	log []string
 }
@@ -48,7 +54,7 @@ func (w *world) state() state {
 	}
 	s := state{
 		exists: true, deleting: w.deleting, held: w.held, shadow: w.shadow, look: w.asks, strategy: w.strategy, deletion: w.deletion,
-		applied: metav1.ConditionUnknown, owned: true,
+		applied: metav1.ConditionUnknown, owned: true, asked: w.asked, untouched: !w.told,
 	}
 	if w.applied == w.generation {
 		s.applied = metav1.ConditionFalse
@@ -64,9 +70,20 @@ func (w *world) state() state {
 	return s
 }
 
+// stepTime is what a step of the driver takes.
+const stepTime = 30 * time.Second
+
+// created is what the agent does not see for a while.
+func (w *world) created() {
+	w.object, w.blind = presenceOurs, w.now.Add(time.Duration((w.generation+w.writes)%4)*stepTime-time.Second)
+	w.writes++
+}
+
 // drive lets the driver take one step.
 func (w *world) drive(in intent) move {
 	s := w.state()
+	w.now = w.now.Add(stepTime)
+	in.now = w.now
 	m := next(s, in)
 	w.log = append(w.log, fmt.Sprintf("driver: %s", describe(m)))
 	switch m.write {
@@ -75,7 +92,8 @@ func (w *world) drive(in intent) move {
 			w.strategy, w.deletion = m.strategy, m.deletion
 			w.generation++
 		}
-		w.held, w.shadow, w.asks = m.held, m.shadow, m.look
+		w.held, w.shadow, w.asks, w.asked = m.held, m.shadow, m.look, askedOf(m.removing)
+		w.told = w.told || w.strategy != workv1.UpdateStrategyTypeReadOnly
 	case writeMarks:
 		w.held = true
 	case writeDelete:
@@ -116,7 +134,10 @@ func (w *world) apply() {
 			w.appliedOK = false
 			return
 		}
-		if w.object != presenceOurs {
+		switch w.object {
+		case presenceMissing:
+			w.created()
+		case presenceForeign:
 			w.object = presenceOurs
 			w.writes++
 		}
@@ -126,8 +147,7 @@ func (w *world) apply() {
 			return
 		}
 		if !exists {
-			w.object = presenceOurs
-			w.writes++
+			w.created()
 			w.log = append(w.log, "agent: created by CreateOnly")
 		}
 	}
@@ -140,6 +160,9 @@ func (w *world) look() {
 		return
 	}
 	w.looked, w.saw, w.sawOwned = w.generation, w.object, w.owned
+	if w.now.Before(w.blind) {
+		w.saw, w.sawOwned = presenceMissing, false
+	}
 }
 
 // finalize is the agent's finalizer.
@@ -152,7 +175,7 @@ func (w *world) finalize() {
 		w.object, w.owned = presenceMissing, false
 	}
 	w.strategy, w.deletion, w.deleting, w.held, w.shadow, w.asks = "", "", false, false, false, false
-	w.generation, w.applied, w.looked = 1, 0, 0
+	w.generation, w.applied, w.looked, w.asked, w.told = 1, 0, 0, time.Time{}, false
 }
 
 func (w *world) settle(t *testing.T, in intent, done func() bool) {
@@ -348,8 +371,9 @@ func TestTranscripts(t *testing.T) {
 		},
 		"delete where the object is gone": {
 			world: &world{strategy: "ServerSideApply", deletion: "Orphan", object: presenceMissing, looked: 1, applied: 1,
-				generation: 1, appliedOK: true, saw: presenceMissing, refuses: true},
-			in: []intent{remove, remove}, log: []string{"ReadOnly+Orphan", "delete"},
+				generation: 1, appliedOK: true, saw: presenceMissing, refuses: true, told: true},
+			in: []intent{remove, remove, remove, remove, remove},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "delete", "wait for "},
 		},
 		"orphan": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, orphan, orphan},

@@ -22,10 +22,11 @@ const conditionFeedbackSynced = "StatusFeedbackSynced"
 
 // report is a workload's ManifestWork with the parts of its status taken apart.
 type report struct {
-	name     string
-	cluster  string
-	uid      string
-	deleting bool
+	name       string
+	cluster    string
+	uid        string
+	generation int64
+	deleting   bool
 	// gaveUp is true of one that is being deleted and had yielded before: deleting it changes nothing on the cluster.
 	gaveUp      bool
 	annotations map[string]string
@@ -50,7 +51,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		}
 	}
 	r := report{
-		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID],
+		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID], generation: obj.GetGeneration(),
 		deleting: !obj.GetDeletionTimestamp().IsZero(), annotations: obj.GetAnnotations(),
 		manifest: firstManifest(obj), strategy: strategyOf(obj),
 	}
@@ -147,6 +148,8 @@ func (r report) state() state {
 		s.appliedMessage = r.message()
 		s.notServed = r.applied.Status == metav1.ConditionFalse && kindNotServed(r.manifestMessage())
 	}
+	s.untouched = r.generation == 1 && s.strategy == workv1.UpdateStrategyTypeReadOnly
+	s.asked = askedOf(r.annotations[annotationRemoving])
 	s.managed, s.marks = r.isManaged(), r.toTake()
 	s.taking, s.leaving = len(takenBy(r.manifest)) > 0, r.annotations[annotationRemoving] != ""
 	s.elsewhere = r.uid == backends.SharedUID && r.isManaged()
