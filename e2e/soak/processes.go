@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -81,9 +82,24 @@ func (p *processes) reviveAll(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			p.out.say("%s is started again but not ready yet: %.200v", name, err)
 		}
+		p.forgetFailures(ids, name)
 		p.mu.Lock()
 		p.revived++
 		p.mu.Unlock()
+	}
+}
+
+// forgetFailures starts a cluster's controllers anew with its API server. Their garbage collector tries again what has failed
+// meanwhile, each time after twice as long, up to 17 minutes (client-go util/workqueue, DefaultTypedControllerRateLimiter), and a
+// StatefulSet waits until a pod of its name is gone. A cluster that loses its API server every other minute has that often.
+func (p *processes) forgetFailures(ids map[string]int, name string) {
+	cluster, is := strings.CutSuffix(name, "-kube-apiserver")
+	controllers := cluster + "-kube-controller-manager"
+	if !is || ids[controllers] == 0 {
+		return
+	}
+	if err := p.signal(controllers, syscall.SIGKILL); err != nil {
+		p.out.say("%v", err)
 	}
 }
 
