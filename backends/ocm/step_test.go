@@ -372,7 +372,7 @@ func TestTranscripts(t *testing.T) {
 		"delete where the object is gone": {
 			world: &world{strategy: "ServerSideApply", deletion: "Orphan", object: presenceMissing, looked: 1, applied: 1,
 				generation: 1, appliedOK: true, saw: presenceMissing, refuses: true, told: true},
-			in: []intent{remove, remove, remove, remove, remove},
+			in:  []intent{remove, remove, remove, remove, remove},
 			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "delete", "wait for "},
 		},
 		"orphan": {

@@ -427,3 +427,60 @@ func TestLostCluster(t *testing.T) {
 	tr.remove(v1alpha1.DeletionPolicyDelete)
 	t.Logf("resumed: %v", <-resumed)
 }
+
+// TestCompanionsMarks: what another backend has left on a companion goes once that backend has nothing left, and not before: it
+// might put it back.
+func TestCompanionsMarks(t *testing.T) {
+	tr := newTrial(t, deployment, "deployments", "member1")
+	settings := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": "b"}}}
+	settings.SetAPIVersion("v1")
+	settings.SetKind("ConfigMap")
+	settings.SetNamespace(tr.desired.Key.Namespace)
+	settings.SetName("settings")
+	settings.SetLabels(map[string]string{
+		v1alpha1.LabelUID: string(tr.desired.Key.UID), v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator,
+	})
+	settings.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: tr.desired.Key.String()})
+	tr.desired.Companions = []backends.Companion{{Object: settings, Resource: "configmaps"}}
+	tr.desired.Targets[0].Ownership = backends.OwnershipAdopt
+	tr.converge()
+
+	const mark = "karmada.io/managed"
+	live := func() *unstructured.Unstructured {
+		obj := settings.DeepCopy()
+		if err := tr.fleet.clients["member1"].Get(t.Context(), client.ObjectKeyFromObject(settings), obj); err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	marked := live()
+	patch := client.MergeFrom(marked.DeepCopy())
+	labels := marked.GetLabels()
+	labels[mark] = "true"
+	marked.SetLabels(labels)
+	if err := tr.fleet.clients["member1"].Patch(t.Context(), marked, patch); err != nil {
+		t.Fatal(err)
+	}
+	tr.until("the mark to be reported", func() string {
+		o, err := tr.driver.Observe(t.Context(), tr.desired.Query)
+		if err != nil || len(o.Clusters) != 1 || !slices.Contains(o.Clusters[0].Marks, mark) {
+			return fmt.Sprintf("%v: %+v", err, o.Clusters)
+		}
+		return ""
+	})
+	tr.converge()
+	if live().GetLabels()[mark] == "" {
+		t.Fatal("the mark was taken off while its owner may put it back")
+	}
+	tr.desired.Alone = true
+	tr.until("the mark to go", func() string {
+		o, err := tr.driver.Observe(t.Context(), tr.desired.Query)
+		if waiting := tr.pass(); waiting != "" || err != nil || len(o.Clusters[0].Marks) > 0 || live().GetLabels()[mark] != "" {
+			return fmt.Sprintf("%s %v: %+v", waiting, err, o.Clusters)
+		}
+		return ""
+	})
+	if live().GetUID() != marked.GetUID() {
+		t.Error("the companion was made anew")
+	}
+}
