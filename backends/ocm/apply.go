@@ -473,7 +473,11 @@ func (d *Driver) removeWork(ctx context.Context, live *unstructured.Unstructured
 		return "", err
 	}
 	in.now = time.Now()
-	m := next(r.state(), in)
+	s := r.state()
+	m := next(s, in)
+	if err := d.enable(ctx, live, s, m); err != nil {
+		return "", err
+	}
 	switch m.write {
 	case writeWork:
 		return m.waiting, d.writeWork(ctx, live, variant(fromLive(live), m), m, backends.Key{})
@@ -501,23 +505,39 @@ func (d *Driver) applyFirst(ctx context.Context, p plan, target clusterPlan, con
 func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterPlan) (missing string, err error) {
 	for _, wanted := range target.prerequisites {
 		d.needs.add(client.ObjectKeyFromObject(wanted), p.desired.Key.NamespacedName)
-		live, err := d.cached(ctx, wanted)
+		live, err := d.applyPrerequisite(ctx, wanted)
 		if err != nil {
 			return "", err
 		}
 		if live != nil && live.GetDeletionTimestamp() != nil {
 			return prerequisiteTitle(wanted) + " (being removed, it will be made again)", nil
 		}
-		if !d.reports.equal(live, wanted, ssa.UpToDate) {
-			if _, err := ssa.Send(ctx, d.hub, wanted); err != nil {
-				return "", explain("apply "+title(wanted), err)
-			}
-		}
 		if missing == "" {
 			missing = d.awaitPrerequisite(live, wanted)
 		}
 	}
 	return missing, nil
+}
+
+// applyPrerequisite makes a prerequisite as it should be, unless it is being removed, and returns what it was.
+func (d *Driver) applyPrerequisite(ctx context.Context, wanted *unstructured.Unstructured) (was *unstructured.Unstructured, err error) {
+	was, err = d.cached(ctx, wanted)
+	if err != nil || was != nil && was.GetDeletionTimestamp() != nil || d.reports.equal(was, wanted, ssa.UpToDate) {
+		return was, err
+	}
+	_, err = ssa.Send(ctx, d.hub, wanted)
+	return was, explain("apply "+title(wanted), err)
+}
+
+// enable gives an agent that is asked about an object on its way out the rights to look for it. A cluster that was held from
+// the beginning never got any.
+func (d *Driver) enable(ctx context.Context, live *unstructured.Unstructured, s state, m move) error {
+	group, resource, _ := carriedKind(live)
+	if m.strategy != probe.strategy || s.object != presenceUnknown || s.notServed || slices.Contains(groupsOfAdmin, group) {
+		return nil
+	}
+	_, err := d.applyPrerequisite(ctx, renderRightsWork(live.GetNamespace(), group, resource))
+	return err
 }
 
 // awaitPrerequisite says what is awaited of a prerequisite; empty when the agent has applied it.

@@ -179,14 +179,23 @@ func identity(manifest map[string]any) string {
 
 // neededBy names the prerequisites that a workload's ManifestWork stands on.
 func neededBy(work *unstructured.Unstructured) []string {
+	group, resource, namespace := carriedKind(work)
+	if resource == "" {
+		return nil
+	}
+	return prerequisiteNames(namespace, group, resource)
+}
+
+// carriedKind is what a ManifestWork says of the object that it carries; empty when it says nothing.
+func carriedKind(work *unstructured.Unstructured) (group, resource, namespace string) {
 	configs, _, _ := unstructured.NestedFieldNoCopy(work.Object, "spec", "manifestConfigs")
 	list, _ := configs.([]any)
 	if len(list) == 0 {
-		return nil
+		return "", "", ""
 	}
 	config, _ := list[0].(map[string]any)
 	id, _, _ := unstructured.NestedStringMap(config, "resourceIdentifier")
-	return prerequisiteNames(id["namespace"], id["group"], id["resource"])
+	return id["group"], id["resource"], id["namespace"]
 }
 
 // Run fills the caches and keeps them until ctx ends. While the hub cannot be reached, or lacks OCM's CRDs, it goes on

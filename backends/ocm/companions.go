@@ -318,6 +318,9 @@ func (d *Driver) leaveCarrier(
 		in.policy = v1alpha1.DeletionPolicyOrphan
 	}
 	m := next(s, in)
+	if err := d.enable(ctx, live, s, m); err != nil {
+		return "", err
+	}
 	switch m.write {
 	case writeWork:
 		err = d.patchCarrier(ctx, live, asWritten(live, variant(carrierFromLive(live), m), need), c)

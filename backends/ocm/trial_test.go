@@ -326,6 +326,37 @@ func TestAnotherObject(t *testing.T) {
 	tr.desired.Workload = now
 }
 
+// TestHeldFromTheBeginning: what was held until it is removed goes at once, although its cluster never got the rights for the
+// kind, without which an agent cannot tell that nothing is there.
+func TestHeldFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan} {
+		t.Run(string(policy), func(t *testing.T) {
+			// No other test is about this kind.
+			tr := newTrial(t, schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "BroadcastJob"}, "broadcastjobs", "member1")
+			tr.desired.Targets[0].Hold = true
+			const rights = "fleetworkload-agent-rights-broadcastjobs.apps.kruise.io"
+			tr.until("a ManifestWork that is held", func() string {
+				missing := tr.pass()
+				if len(tr.works("member1", tr.desired.Key.Namespace+"-web-")) == 0 {
+					return "none yet: " + missing
+				}
+				return ""
+			})
+			if len(tr.works("member1", rights)) > 0 {
+				t.Error("a cluster that is held got rights")
+			}
+			tr.remove(policy)
+			tr.until("the rights to go", func() string {
+				if n := len(tr.works("member1", rights)); n > 0 {
+					return fmt.Sprintf("%d left", n)
+				}
+				return ""
+			})
+		})
+	}
+}
+
 // TestShared: prerequisites and bindings stay while anybody needs them, and go with the last one.
 func TestShared(t *testing.T) {
 	t.Parallel()
