@@ -36,7 +36,7 @@ func (l life) firstStep() string {
 }
 
 // Every kind changes hands as a Deployment does.
-var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmada", "ocm"), long, func() {
+var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmada", "ocm", "sweep"), long, func() {
 	It("changes nothing on members, either way", func(ctx SpecContext) {
 		_, err := world.kubectlWith(ctx, otherKindsRole, lab.Karmada, "apply", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
@@ -47,9 +47,10 @@ var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmad
 		o, _ := ownOperator(ctx, "kinds", operatorOptions{everywhere: true, kinds: []any{describedBudget}})
 		o.start(ctx)
 		var convoys []*convoy
-		for _, b := range backends {
+		ways := eitherWay()
+		for i, b := range backends {
 			c := &convoy{backend: b, namespace: newNamespace(ctx, "kinds")}
-			for _, l := range append(lives(), described()...) {
+			for _, l := range ways[i] {
 				c.all = append(c.all, &livedOn{life: l, backend: b, fw: l.fleetWorkload(c.namespace, b)})
 			}
 			convoys = append(convoys, c)
@@ -82,6 +83,18 @@ var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmad
 		}
 	}, SpecTimeout(20*time.Minute))
 })
+
+// eitherWay deals the kinds out to the two directions. One that gets something from another kind goes with it, both ways.
+func eitherWay() [2][]life {
+	pair := []string{"sidecarset", "injected"}
+	isPair := func(l life) bool { return slices.Contains(pair, l.name) }
+	ways := halves("kinds", slices.DeleteFunc(append(lives(), described()...), isPair))
+	together := slices.DeleteFunc(lives(), func(l life) bool { return !isPair(l) })
+	for i := range ways {
+		ways[i] = slices.Concat(ways[i], together)
+	}
+	return ways
+}
 
 // are waits until all are as their first step wants it, and lacks nothing else.
 func are(ctx context.Context, all []*livedOn, lacks func(*livedOn) string) {

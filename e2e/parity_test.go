@@ -233,14 +233,14 @@ func replicasOf(objects []*unstructured.Unstructured) string {
 }
 
 // Law 9: a spec means the same wherever it runs.
-var _ = Describe("A spec on both backends", Label("parity"), long, Ordered, ContinueOnFailure, func() {
-	made := map[string][]*v1alpha1.FleetWorkload{}
+var _ = Describe("A spec on both backends", Label("parity", "sweep"), long, Ordered, ContinueOnFailure, func() {
+	cases, made := halves("parity", parityCases)[0], map[string][]*v1alpha1.FleetWorkload{}
 
 	BeforeAll(func(ctx SpecContext) {
 		sharedOperator(ctx)
 		for _, b := range backends {
 			namespace := newNamespace(ctx, "parity-"+b)
-			for _, c := range parityCases {
+			for _, c := range cases {
 				made[c.name] = append(made[c.name], create(ctx, c.fleetWorkload(namespace, b)))
 			}
 		}
@@ -254,7 +254,7 @@ var _ = Describe("A spec on both backends", Label("parity"), long, Ordered, Cont
 		})
 	}, NodeTimeout(2*time.Minute))
 
-	for _, c := range parityCases {
+	for _, c := range cases {
 		It("is the same: "+c.name, func(ctx SpecContext) {
 			for _, fw := range made[c.name] {
 				eventually(ctx, fw, 2*readyTimeout, func(g Gomega) { g.Expect(c.missing(fw)).To(BeEmpty()) })

@@ -11,7 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 )
 
-// Sweeps do the same for every write of the operator. They take long, so that most runs take a sample.
+// Sweeps do the same for every write of the operator, for every kind, for every spec. They take long, so that most runs take a
+// sample.
 const (
 	// envSweeps is "whole" when sweeps leave nothing out.
 	envSweeps = "E2E_SWEEPS"
@@ -25,12 +26,10 @@ const (
 // repeat that.
 func sweep(name string, n, certain int) (sample []int) {
 	GinkgoHelper()
-	seed, first, step := cmp.Or(os.Getenv(envSeed), fmt.Sprint(GinkgoRandomSeed())), 0, 1
-	if os.Getenv(envSweeps) != "whole" {
-		hash := fnv.New32a()
-		fmt.Fprint(hash, seed, name)
+	first, step := 0, 1
+	if !whole() {
 		step = min(sampled, max(1, n/atLeast))
-		first = int(hash.Sum32() % uint32(step))
+		first = draw(name, step)
 		if first >= certain {
 			sample = append(sample, 1+first%certain)
 		}
@@ -39,6 +38,29 @@ func sweep(name string, n, certain int) (sample []int) {
 		sample = append(sample, k+1)
 	}
 	AddReportEntry("sample", fmt.Sprintf("%s: %d of %d writes, %v; again with %s=%s %s=%s", name, len(sample), n, sample,
-		envSeed, seed, envSweeps, os.Getenv(envSweeps)))
+		envSeed, seed(), envSweeps, os.Getenv(envSweeps)))
 	return sample
+}
+
+func whole() bool { return os.Getenv(envSweeps) == "whole" }
+
+func seed() string { return cmp.Or(os.Getenv(envSeed), fmt.Sprint(GinkgoRandomSeed())) }
+
+// draw is a number below n that the seed decides.
+func draw(name string, n int) int {
+	hash := fnv.New32a()
+	fmt.Fprint(hash, seed(), name)
+	return int(hash.Sum32() % uint32(n))
+}
+
+// halves deals out what a scenario does for many: each one is in one half. Unless sweeps are whole: then both have all of them.
+func halves[T any](name string, all []T) (halves [2][]T) {
+	if whole() {
+		return [2][]T{all, all}
+	}
+	for i, one := range all {
+		half := (i + draw(name, 2)) % 2
+		halves[half] = append(halves[half], one)
+	}
+	return halves
 }
