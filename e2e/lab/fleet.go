@@ -185,8 +185,10 @@ func (f *Fleet) claim(opts Options) error {
 // provide makes what all components need: binaries (all that the fleet has, or those named) and certificates.
 func (f *Fleet) provide(ctx context.Context, names ...string) error {
 	var err error
-	if f.builder, err = newBuilder(ctx, f.out); err != nil {
-		return err
+	if f.builder == nil { // it keeps what the go command has told it
+		if f.builder, err = newBuilder(ctx, f.out); err != nil {
+			return err
+		}
 	}
 	if len(names) == 0 {
 		names = f.binaries()
