@@ -197,6 +197,7 @@ func removeNamespace(ctx context.Context, namespace string) {
 		g.Expect(describeAll(left.Items)).To(BeEmpty(), "FleetWorkloads that are not deleted")
 	}).WithContext(ctx).WithTimeout(2 * deleteTimeout).WithPolling(200 * time.Millisecond).Should(Succeed())
 	if problem != "" {
+		problem = whatOperatorsDo(ctx) + problem
 		Expect(hub().List(ctx, &left, client.InNamespace(namespace))).To(Succeed())
 		// Leave no finalizer behind that would keep the namespace for ever.
 		for i := range left.Items {

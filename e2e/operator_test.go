@@ -267,25 +267,65 @@ func (o *operator) stop(ctx context.Context) {
 	Expect(r.err).NotTo(HaveOccurred(), func() string { return o.hangsIn() + "the operator stopped with an error:\n" + o.logTail(3) })
 }
 
-// ownFrame is a function of ours in a dump of goroutines.
-var ownFrame = regexp.MustCompile(`(?m)^github\.com/fleetworkload/fleetworkload/(\S+)\(`)
+var (
+	goroutine = regexp.MustCompile(`(?m)^goroutine \d+[^\[\n]*\[([^\]\n]*)\]:$`)
+	// ownFrame is a function of ours in a dump of goroutines.
+	ownFrame = regexp.MustCompile(`(?m)^github\.com/fleetworkload/fleetworkload/(?:\S+/)?(\S+)\(`)
+)
 
-// hangsIn names our functions in a dump of goroutines; it is empty without one.
+// hangsIn says what our goroutines wait for in a dump of them, passes first; it is empty without one.
 func (o *operator) hangsIn() string {
 	raw, err := os.ReadFile(o.path("log"))
 	if err != nil {
 		return err.Error()
 	}
-	var frames []string
-	for _, match := range ownFrame.FindAllSubmatch(raw, -1) {
-		if frame := string(match[1]); !slices.Contains(frames, frame) {
-			frames = append(frames, frame)
+	var passes, others []string
+	for part := range strings.SplitSeq(string(raw), "\n\n") {
+		state := goroutine.FindStringSubmatch(part)
+		var frames []string
+		for _, match := range ownFrame.FindAllStringSubmatch(part, 3) {
+			frames = append(frames, match[1])
+		}
+		if state == nil || len(frames) == 0 {
+			continue
+		}
+		line := fmt.Sprintf("[%s] %s", state[1], strings.Join(frames, " < "))
+		switch {
+		case strings.Contains(part, "Reconciler).Reconcile("):
+			passes = append(passes, line)
+		case !slices.Contains(others, line):
+			others = append(others, line)
 		}
 	}
-	if len(frames) == 0 {
+	all := append(passes, others...)
+	if len(all) == 0 {
 		return ""
 	}
-	return "the operator hangs in " + strings.Join(frames, ", ") + "; "
+	return "it was in " + strings.Join(all, "; ") + "; "
+}
+
+// whatOperatorsDo ends the operators that run and names our functions that they were in: what does not go on may hang in one.
+func whatOperatorsDo(ctx context.Context) string {
+	var all strings.Builder
+	for _, o := range operators() {
+		r := o.current()
+		if r == nil || r.ended() {
+			fmt.Fprintf(&all, "operator %s does not run; ", o.name)
+			continue
+		}
+		o.expectExit()
+		_ = r.cmd.Process.Signal(syscall.SIGQUIT)
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+		}
+		fmt.Fprintf(&all, "operator %s: %s", o.name, o.hangsIn())
+		if o == shared {
+			shared = nil
+			o.close()
+		}
+	}
+	return all.String()
 }
 
 // kill ends the process at once. It is called by the proxy, in the middle of a write.

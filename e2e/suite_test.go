@@ -163,7 +163,7 @@ var _ = ReportAfterSuite("what failed and what took long", func(report Report) {
 		return
 	}
 	const failures, slowest = 900, 20 // characters; scenarios
-	text := slowestOf(report.SpecReports, slowest) + failuresOf(report.SpecReports, failures)
+	text := failuresOf(report.SpecReports, failures) + slowestOf(report.SpecReports, slowest)
 	Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
 })
 
