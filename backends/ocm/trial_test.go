@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -407,6 +408,13 @@ func TestLostCluster(t *testing.T) {
 	tr := newTrial(t, deployment, "deployments", "member1", "member2")
 	tr.converge()
 	was := tr.member("member2")
+	// Whatever happens here, the member is back for the tests that follow.
+	resume := sync.OnceValue(func() error { return tr.fleet.lab.ResumeMember(context.WithoutCancel(t.Context()), "member2") })
+	t.Cleanup(func() {
+		if err := resume(); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := tr.fleet.lab.PauseMember(t.Context(), "member2"); err != nil {
 		t.Fatal(err)
 	}
@@ -440,8 +448,7 @@ func TestLostCluster(t *testing.T) {
 		tr.pass()
 		return text(err) + o.Selection.Message + " "
 	})
-	resumed := make(chan error, 1)
-	go func() { resumed <- tr.fleet.lab.ResumeMember(context.WithoutCancel(t.Context()), "member2") }()
+	go func() { _ = resume() }()
 	tr.until("member2 to report again", func() string {
 		missing := tr.pass()
 		o, err := tr.driver.Observe(t.Context(), tr.desired.Query)
@@ -456,7 +463,6 @@ func TestLostCluster(t *testing.T) {
 		t.Errorf("member2: was %s/%d, is %v", was.GetUID(), was.GetGeneration(), live)
 	}
 	tr.remove(v1alpha1.DeletionPolicyDelete)
-	t.Logf("resumed: %v", <-resumed)
 }
 
 // TestCompanionsMarks: what another backend has left on a companion goes once that backend has nothing left, and not before: it
