@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -209,7 +210,7 @@ func renderWork(desired backends.Desired, target backends.Target) (*unstructured
 			"namespace": desired.Workload.Namespace, "name": desired.Workload.Name,
 		},
 		"feedbackRules":      []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": rules}},
-		"feedbackScrapeType": string(workv1.FeedbackWatchType),
+		"feedbackScrapeType": string(scrapeType(desired.Workload.GVK)),
 		"updateStrategy": map[string]any{
 			"type": string(workv1.UpdateStrategyTypeServerSideApply),
 			// Both are written out although one is a default: the list is atomic, and defaults in it would look foreign.
@@ -230,6 +231,18 @@ func renderWork(desired backends.Desired, target backends.Target) (*unstructured
 	work.Object["spec"] = spec
 	annotate(work, annotationHash, hashOf(spec))
 	return work, nil
+}
+
+// scrapeType is how an agent learns of a member object's status. It watches, but for kinds that become another generation each time
+// they are applied: OpenKruise's webhook fills the lists of a UnitedDeployment, which server-side apply has emptied of what the
+// manifest does not have. The agent patches a ManifestWork's status from two controllers, and each gives way to the other's write
+// (ocm pkg/work/spoke/controllers, PatchStatus with a resource version). Of such a kind the one that watches has written before the
+// one that applied can say so, again and again: Applied came minutes late.
+func scrapeType(gvk schema.GroupVersionKind) workv1.FeedbackScrapeType {
+	if gvk.Group == "apps.kruise.io" && gvk.Kind == "UnitedDeployment" {
+		return workv1.FeedbackPollType
+	}
+	return workv1.FeedbackWatchType
 }
 
 // deliverable is the target manifest without what only an API server may set, and which OCM's webhook or agent would
