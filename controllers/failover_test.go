@@ -114,12 +114,12 @@ func TestGroups(t *testing.T) {
 		}
 	})
 	w.settle()
-	if got := w.members(); got != "8 -1 -1" || w.get().Status.PlacementGroup != "first" {
+	if got := w.members(); got != "8 -1 -1" || w.get().Status.Placement.Group != "first" {
 		t.Errorf("members run %s", got)
 	}
 	w.lose("m1", 1000)
 	w.settle()
-	if got := w.members(); got != "8 4 4" || w.get().Status.PlacementGroup != "second" {
+	if got := w.members(); got != "8 4 4" || w.get().Status.Placement.Group != "second" {
 		t.Errorf("members run %s", got)
 	}
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
@@ -205,10 +206,21 @@ func (r *Reconciler) decide(ctx context.Context, s *scope) error {
 // remember ends the pass when the record changes.
 func (s *scope) remember(next v1alpha1.MigrationStatus) {
 	s.stop = !equalRecords(*s.record.migration, next)
-	if s.handOver.orders.TargetOwns {
+	if s.handOver.orders.TargetOwns && s.record.backend != s.handOver.target.name {
 		s.record.backend = s.handOver.target.name
+		s.record.placement = guard.Renamed(s.record.placement, s.onTarget)
 	}
 	s.record.migration = &next
+}
+
+// onTarget is what the target calls a cluster of the migration.
+func (s *scope) onTarget(cluster string) string {
+	for _, c := range s.record.migration.Clusters {
+		if c.Name == cluster {
+			return migration.NameOnTarget(c)
+		}
+	}
+	return cluster
 }
 
 // forget removes the spec from the beginning, once the record that names it is gone. What is left when this is cut off goes with

@@ -320,34 +320,6 @@ func TestEmptinessIsHeld(t *testing.T) {
 	}
 }
 
-func TestALargeRemovalNobodyAskedForIsHeldUntilConfirmed(t *testing.T) {
-	w := newWorld(t)
-	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
-		s.Replicas = ptr(int32(2))
-		s.Placement.Clusters = &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "b"}}}
-	})
-	w.backend.SetCluster(cluster("m1", "b"))
-	w.settle()
-	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-	w.backend.SetCluster(cluster("m2", "x"))
-	w.backend.SetCluster(cluster("m3", "x"))
-	w.settle()
-	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRemovalHeld, "m2, m3", "4 of 6 replicas", v1alpha1.AnnotationConfirmRemoval+"=")
-	if got := w.members(); got != "2 2 2" {
-		t.Errorf("members run %s", got)
-	}
-	message := w.condition(v1alpha1.ConditionStalled).Message
-	token := strings.Fields(message[strings.Index(message, v1alpha1.AnnotationConfirmRemoval+"=")+len(v1alpha1.AnnotationConfirmRemoval)+1:])[0]
-	w.edit(func(fw *v1alpha1.FleetWorkload) {
-		fw.Annotations = map[string]string{v1alpha1.AnnotationConfirmRemoval: token}
-	})
-	w.settle()
-	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-	if got := w.members(); got != "2 -1 -1" {
-		t.Errorf("members run %s", got)
-	}
-}
-
 func TestARemovalThatTheSpecAsksForGoesThrough(t *testing.T) {
 	w := newWorld(t)
 	w.create(divide(8))
@@ -358,21 +330,6 @@ func TestARemovalThatTheSpecAsksForGoesThrough(t *testing.T) {
 	})
 	w.settle()
 	if got := w.members(); got != "-1 -1 8" {
-		t.Errorf("members run %s", got)
-	}
-}
-
-func TestASmallRemovalGoesThrough(t *testing.T) {
-	w := newWorld(t)
-	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
-		s.Placement.Clusters = &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}},
-		}}}
-	})
-	w.settle()
-	w.backend.SetCluster(cluster("m3", "x"))
-	w.settle()
-	if got := w.members(); got != "1 1 -1" {
 		t.Errorf("members run %s", got)
 	}
 }

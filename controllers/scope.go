@@ -9,6 +9,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
@@ -34,6 +35,7 @@ type scope struct {
 	observed *backends.Observation
 
 	plan    *plan.Plan
+	asked   guard.Asked
 	choice  *placement.Choice
 	targets []backends.Target
 	// keeps are the targets that are given up and keep what they run for now.
@@ -43,6 +45,8 @@ type scope struct {
 	// unused are the overrides that select no chosen cluster.
 	unused  []string
 	waiting string
+	// missing are clusters that the backend no longer chooses, and that are not left yet.
+	missing []string
 	// backendAgain is after what time a backend's next step may be another one; 0 when time alone changes nothing.
 	backendAgain time.Duration
 	// waitsForTurn is true while other FleetWorkloads are being handed over first.
@@ -54,8 +58,8 @@ type scope struct {
 	// companions travel along; keep says which others stay.
 	companions []backends.Companion
 	keep       backends.Keep
-	// missing is what pods need and the management cluster lacks; notes are about the rest.
-	missing []plan.Need
+	// lacking is what pods need and the management cluster lacks; notes are about the rest.
+	lacking []plan.Need
 	notes   []string
 
 	// handOver is nil but in a pass with two backends.
@@ -71,12 +75,10 @@ type scope struct {
 
 // record are the small explicit facts that the status keeps (law 6).
 type record struct {
-	backend       string
-	workload      *v1alpha1.WorkloadReference
-	placementHash string
-	// placementGroup is the group that runs the workload.
-	placementGroup string
-	migration      *v1alpha1.MigrationStatus
+	backend   string
+	workload  *v1alpha1.WorkloadReference
+	placement *v1alpha1.PlacementRecord
+	migration *v1alpha1.MigrationStatus
 }
 
 func suspended(fw *v1alpha1.FleetWorkload) bool { return fw.Spec.Suspend != nil && *fw.Spec.Suspend }
@@ -88,8 +90,8 @@ func newScope(fw *v1alpha1.FleetWorkload, now time.Time) *scope {
 		backend: cmp.Or(fw.Status.Backend, fw.Spec.Backend),
 		now:     metav1.NewTime(now.Truncate(time.Second)),
 		record: record{
-			backend: fw.Status.Backend, workload: fw.Status.Workload, placementHash: fw.Status.PlacementHash,
-			placementGroup: fw.Status.PlacementGroup, migration: fw.Status.Migration.DeepCopy(),
+			backend: fw.Status.Backend, workload: fw.Status.Workload, placement: fw.Status.Placement,
+			migration: fw.Status.Migration.DeepCopy(),
 		},
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
@@ -49,7 +50,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 	problem, next := problemOf(err, s.backend)
 	status := aggregate.Fleet(s.fw.Status, s.facts(problem))
 	status.Backend, status.Workload = s.record.backend, s.record.workload
-	status.PlacementHash, status.PlacementGroup = s.record.placementHash, s.record.placementGroup
+	status.Placement = s.record.placement
 	status.Migration = onlyUsed(s.record.migration)
 	if writeErr := r.writeStatus(ctx, s.fw, status); writeErr != nil {
 		if conflict(writeErr) {
@@ -169,6 +170,10 @@ func (s *scope) facts(problem *aggregate.Problem) aggregate.Facts {
 		facts.Choice = []string{s.choice.Message}
 		for _, field := range s.unused {
 			facts.Choice = append(facts.Choice, field+": selects none of the chosen clusters")
+		}
+		if len(s.missing) > 0 {
+			facts.Choice = append(facts.Choice, fmt.Sprintf("no longer chosen, and left as they are for %d seconds in case they come back: %s",
+				guard.Patience/time.Second, bounded(s.missing)))
 		}
 	}
 	if s.observed != nil {

@@ -79,7 +79,7 @@ func (s *scope) take(n plan.Need, source *unstructured.Unstructured) error {
 			return nil
 		}
 		// What was sent of it before stays.
-		s.missing, s.keep = append(s.missing, n), backends.KeepAll
+		s.lacking, s.keep = append(s.lacking, n), backends.KeepAll
 		s.targets = slices.Clone(s.targets)
 		for i, t := range s.targets {
 			if n.Clusters == nil || slices.Contains(n.Clusters, t.Cluster) {
@@ -127,11 +127,11 @@ func unreadable(n plan.Need, err error) error {
 
 // complain ends a pass in which something was missing. The driver has held back what needs it.
 func (r *Reconciler) complain(_ context.Context, s *scope) error {
-	if len(s.missing) == 0 {
+	if len(s.lacking) == 0 {
 		return nil
 	}
-	names := make([]string, len(s.missing))
-	for i, n := range s.missing {
+	names := make([]string, len(s.lacking))
+	for i, n := range s.lacking {
 		names[i] = n.String()
 	}
 	return stall(v1alpha1.ReasonDependencyMissing,

@@ -2,73 +2,74 @@ package controllers
 
 import (
 	"context"
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 )
 
-// guard holds a removal of a large share of the running replicas that no change of the spec asked for (law 2). A
-// person confirms it with an annotation that carries the removal's token.
+// guard holds a removal of a large share of the replicas that no change of the spec asked for (law 2). A person confirms it with an
+// annotation that carries the removal's token. While the workload is suspended nothing is removed at all.
 func (r *Reconciler) guard(_ context.Context, s *scope) error {
-	current, err := s.plan.PlacementHash()
-	if err != nil {
-		return err
-	}
-	leaving, lost, total := s.leaving()
-	if len(leaving) == 0 {
-		s.record.placementHash = current
+	if suspended(s.fw) {
 		return nil
 	}
-	asked := s.fw.Status.PlacementHash != current
-	if asked || total == 0 || lost*100 <= total*int64(r.MaxRemovalPercent) {
-		return nil
+	record, removal := guard.Check(guard.In{
+		Record: s.record.placement, Asked: s.asked, Runs: s.runs(), Next: s.next(),
+		Chosen: slices.Concat(s.choice.Clusters, s.keeps), FailedOver: s.choice.GivenUp,
+		Confirmation: s.fw.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: r.MaxRemovalPercent,
+	})
+	if removal == nil {
+		record.Group = s.choice.Group
 	}
-	token, err := plan.Hash(current, names(s.targets))
-	if err != nil {
-		return err
-	}
-	if s.fw.Annotations[v1alpha1.AnnotationConfirmRemoval] == token {
+	s.record.placement = &record
+	if removal == nil {
 		return nil
 	}
 	return stall(v1alpha1.ReasonRemovalHeld,
-		"the placement no longer chooses %s, which run %d of %d replicas, although spec.placement has not changed; nothing was removed. "+
-			"Correct the clusters' labels or availability on backend %q, or confirm with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
-		strings.Join(leaving, ", "), lost, total, s.backend, s.fw.Name, s.fw.Namespace, v1alpha1.AnnotationConfirmRemoval, token)
+		"%s: this would take %d of %d replicas away, which no change of the spec asks for; nothing was changed. Correct the clusters' labels or "+
+			"availability on backend %q, or confirm with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
+		removal, removal.Lost, removal.Total, s.backend, s.fw.Name, s.fw.Namespace, v1alpha1.AnnotationConfirmRemoval, removal.Token)
 }
 
-// leaving are the clusters that have the workload and are no target any more, with the replicas they run, and the
-// replicas of all.
-func (s *scope) leaving() (names []string, lost, total int64) {
-	kept := map[string]bool{}
-	for _, t := range s.targets {
-		kept[t.Cluster] = true
-	}
+// runs are the clusters that have the workload, with the replicas that they run.
+func (s *scope) runs() map[string]int32 {
+	runs := map[string]int32{}
 	for _, o := range s.observed.Clusters {
-		if o.Removing || o.Sight != nil {
-			continue
+		if !o.Removing && o.Sight == nil {
+			runs[o.Cluster] = running(o.Status, o.Desired)
 		}
-		n := running(o.Status, o.Desired)
-		total += n
-		// What is given up was asked for by spec.placement.failover, and others take its place.
-		if kept[o.Cluster] || slices.Contains(s.choice.GivenUp, o.Cluster) {
-			continue
-		}
-		names = append(names, o.Cluster)
-		lost += n
 	}
-	return names, lost, total
+	return runs
+}
+
+// next is what each cluster is to run after the pass. One that is only looked at is left as it is.
+func (s *scope) next() map[string]int32 {
+	next := map[string]int32{}
+	for _, t := range s.targets {
+		switch {
+		case !t.Ownership.Writes():
+			if n, is := guard.Baseline(s.record.placement)[t.Cluster]; is {
+				next[t.Cluster] = n
+			}
+		case t.Replicas == nil:
+			next[t.Cluster] = 1
+		default:
+			next[t.Cluster] = *t.Replicas
+		}
+	}
+	return next
 }
 
 // running is how many replicas a cluster runs. Without a report, what was asked of it counts; kinds without replicas
 // count as one.
-func running(status map[string]any, desired *int32) int64 {
+func running(status map[string]any, desired *int32) int32 {
 	if n, ok := status["replicas"].(int64); ok && n > 0 {
-		return n
+		return int32(min(n, math.MaxInt32))
 	}
 	if desired != nil {
-		return int64(*desired)
+		return *desired
 	}
 	return 1
 }

@@ -27,7 +27,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.waiting, s.backendAgain = progress.Waiting, progress.Again
+	s.waiting, s.backendAgain = progress.Waiting, sooner(s.backendAgain, progress.Again)
 	if len(s.looking) > 0 {
 		s.waiting = s.awaitsLook(progress.Waiting)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
@@ -30,7 +31,10 @@ func (r *Reconciler) understand(_ context.Context, s *scope) error {
 			"spec.template: apiVersion, kind and name of a running workload cannot change from %s %s %q to %s %s %q; create another FleetWorkload for it",
 			want.APIVersion, want.Kind, want.Name, got.APIVersion, got.Kind, got.Name)
 	}
-	s.plan, err = p.With(s.here)
+	if s.plan, err = p.With(s.here); err != nil {
+		return err
+	}
+	s.asked, err = s.plan.Asked()
 	return err
 }
 
@@ -51,7 +55,10 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 		}
 		return nil
 	}
-	choice, err := r.choose(s)
+	if err := s.debounce(&selection); err != nil {
+		return err
+	}
+	choice, err := r.choose(s, selection)
 	if err != nil {
 		return err
 	}
@@ -59,7 +66,6 @@ func (r *Reconciler) chooseClusters(ctx context.Context, s *scope) error {
 	if len(choice.Clusters) == 0 {
 		return noCluster(s, choice.Message)
 	}
-	s.record.placementGroup = choice.Group
 	targets, err := s.divide(choice.Clusters)
 	if err != nil {
 		return err
@@ -98,35 +104,65 @@ func (s *scope) noteVersions() {
 }
 
 // choose decides which of the clusters that the backend found run the workload.
-func (r *Reconciler) choose(s *scope) (placement.Choice, error) {
+func (r *Reconciler) choose(s *scope, selection backends.Selection) (placement.Choice, error) {
 	situation := placement.Situation{
-		Fleet: *s.fleet, Chosen: s.observed.Selection, Running: s.observed.Running(), Group: s.fw.Status.PlacementGroup,
+		Fleet: *s.fleet, Chosen: selection, Missing: s.missing, Running: s.observed.Running(), Group: s.group(),
 		Divided: s.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: r.MaxRemovalPercent, Now: s.now.Time,
 	}
 	return placement.Choose(s.here.Spec.Placement, situation)
 }
 
-// kept are the targets of clusters that are left, and keep what they run for now: lost ones for good when they are never
-// purged, otherwise until the others are healthy, unless the spec asks for it.
-func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
+// group is the one that runs the workload.
+func (s *scope) group() string {
+	if s.record.placement == nil {
+		return ""
+	}
+	return s.record.placement.Group
+}
+
+// debounce goes on with clusters that the backend has stopped choosing only a moment ago.
+func (s *scope) debounce(selection *backends.Selection) error {
+	matching, err := s.fleet.Select(s.query.Selectors...)
+	if err != nil {
+		return fmt.Errorf("match the backend's clusters: %w", err)
+	}
+	d := guard.Deselect(s.record.placement, s.asked, guard.Selection{
+		Clusters: selection.Clusters, Fleet: *s.fleet, Matching: matching, Now: s.now,
+	})
+	selection.Clusters, s.missing, s.record.placement = d.Clusters, d.Missing, d.Record
+	s.backendAgain = sooner(s.backendAgain, d.Again)
+	return nil
+}
+
+// staysFor returns what tells of a cluster that is not chosen whether it keeps the workload for now.
+func (s *scope) staysFor(targets []backends.Target) func(cluster string) bool {
+	if suspended(s.fw) {
+		return func(string) bool { return true }
+	}
 	failover := s.fw.Spec.Placement.Failover
 	if failover == nil || failover.Purge == v1alpha1.PurgePolicyImmediate {
-		return nil, nil
+		return func(string) bool { return false }
 	}
-	hash, err := s.plan.PlacementHash()
-	if err != nil {
-		return nil, err
+	record := s.record.placement
+	asked := record == nil || record.ClustersHash != s.asked.Clusters
+	never, healthy := failover.Purge == v1alpha1.PurgePolicyNever, s.healthy(targets)
+	return func(cluster string) bool {
+		lost := slices.Contains(s.choice.GivenUp, cluster)
+		return never && lost || !never && !healthy && (lost || !asked)
 	}
-	never, asked, healthy := failover.Purge == v1alpha1.PurgePolicyNever, s.fw.Status.PlacementHash != hash, s.healthy(targets)
-	wanted := names(targets)
+}
+
+// kept are the targets of clusters that are left, and keep what they run for now: all while the workload is suspended; lost ones for
+// good when they are never purged, otherwise until the others are healthy, unless the spec asks for it.
+func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
+	stays, wanted := s.staysFor(targets), names(targets)
 	var kept []backends.Target
 	for _, o := range s.observed.Clusters {
 		cluster, known := s.fleet.Get(o.Cluster)
 		if o.Removing || o.Sight != nil || !known || slices.Contains(wanted, o.Cluster) {
 			continue
 		}
-		lost := slices.Contains(s.choice.GivenUp, o.Cluster)
-		if stays := never && lost || !never && !healthy && (lost || !asked); !stays {
+		if !stays(o.Cluster) {
 			continue
 		}
 		target, err := s.plan.Kept(cluster, o.Desired)

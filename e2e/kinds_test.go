@@ -339,7 +339,7 @@ func countsOf(row v1alpha1.ClusterStatus) string {
 func comparable(fw *v1alpha1.FleetWorkload) string {
 	GinkgoHelper()
 	s := fw.Status.DeepCopy()
-	s.Backend, s.Revision, s.PlacementHash, s.ObservedGeneration, s.Workload = "", "", "", nil, nil
+	s.Backend, s.Revision, s.Placement, s.ObservedGeneration, s.Workload = "", "", nil, nil, nil
 	for i := range s.Conditions {
 		s.Conditions[i].LastTransitionTime, s.Conditions[i].ObservedGeneration = metav1.Time{}, 0
 	}

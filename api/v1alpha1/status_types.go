@@ -42,16 +42,9 @@ type FleetWorkloadStatus struct {
 	// +optional
 	Workload *WorkloadReference `json:"workload,omitempty"`
 
-	// placementHash is the hash of the placement under which clusters were last left as asked. While spec.placement has
-	// the same hash, clusters that fall out of it did so without a change of the spec.
+	// placement is what was decided when the spec was last carried out. What goes without being asked for is measured by it.
 	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	PlacementHash string `json:"placementHash,omitempty"`
-
-	// placementGroup is the group of spec.placement.groups that runs the workload.
-	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	PlacementGroup string `json:"placementGroup,omitempty"`
+	Placement *PlacementRecord `json:"placement,omitempty"`
 
 	// revision is the hash of what decides the target manifests, replicas left out.
 	// +optional
@@ -117,6 +110,62 @@ type FleetWorkloadStatus struct {
 	// migration tells how far a change of backend has come.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
+}
+
+// PlacementRecord is what was decided about clusters and replicas when the spec was last carried out.
+type PlacementRecord struct {
+	// group is the group of spec.placement.groups that runs the workload.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Group string `json:"group,omitempty"`
+
+	// clustersHash is the hash of what in spec.placement decides which clusters are chosen. While it stays the same, clusters that
+	// fall out of the placement did so without being asked to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ClustersHash string `json:"clustersHash,omitempty"`
+
+	// divisionHash is the hash of spec.placement.division.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	DivisionHash string `json:"divisionHash,omitempty"`
+
+	// replicas is the number that was asked for; 1 for kinds without.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// baseline is what each cluster was to run when the spec was last carried out. A cluster that joined later counts from then on,
+	// and one that has left without being asked to stays in it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=5000
+	Baseline []ClusterBaseline `json:"baseline,omitempty"`
+
+	// confirmedRemovals is how many removals a person has confirmed. A confirmation is good for one.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConfirmedRemovals *int32 `json:"confirmedRemovals,omitempty"`
+}
+
+// ClusterBaseline is what one cluster was to run.
+type ClusterBaseline struct {
+	// name is the cluster's, as its backend has it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// replicas is what it was to run; 1 for kinds without.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// deselectedAt is since when the backend no longer chooses the cluster, although spec.placement asks for no other clusters. The
+	// workload is taken off it half a minute later at the earliest.
+	// +optional
+	DeselectedAt *metav1.Time `json:"deselectedAt,omitempty"`
 }
 
 // WorkloadReference names the object that a FleetWorkload carries.

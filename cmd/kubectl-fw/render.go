@@ -232,8 +232,12 @@ func (b backend) answer(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry)
 	if a.observed, err = b.observed(a.plan.Query); err != nil {
 		return a, err
 	}
+	group := ""
+	if record := fw.Status.Placement; record != nil {
+		group = record.Group
+	}
 	choice, err := placement.Choose(fw.Spec.Placement, placement.Situation{
-		Fleet: b.fleet, Chosen: a.observed.Selection, Running: a.observed.Running(), Group: fw.Status.PlacementGroup,
+		Fleet: b.fleet, Chosen: a.observed.Selection, Running: a.observed.Running(), Group: group,
 		Divided: a.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: b.guards.RemovalPercent(), Now: time.Now(),
 	})
 	if err != nil {

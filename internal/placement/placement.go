@@ -25,6 +25,9 @@ type Situation struct {
 	Fleet backends.Fleet
 	// Chosen is the backend's choice for the placement's selectors.
 	Chosen backends.Selection
+	// Missing are clusters of Chosen that are there only because they were a moment ago: the group that runs keeps them, whether they
+	// match or not.
+	Missing []string
 	// Running are the clusters that have the workload, those that it is leaving excepted.
 	Running map[string]bool
 	// Group is the group that was chosen last, empty when none was.
@@ -161,7 +164,7 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 	since := map[string]time.Time{}
 	for _, name := range s.Chosen.Clusters {
 		c, known := s.Fleet.Get(name)
-		if !known || !m.Matches(c) {
+		if !known || !m.Matches(c) && !(g.Name == s.Group && slices.Contains(s.Missing, name)) {
 			continue
 		}
 		if why := t.refuse(c); why != "" {

@@ -6,10 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	pointer "k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/division"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/override"
 )
@@ -146,8 +148,18 @@ func (p *Plan) Division() v1alpha1.DivisionType {
 	return v1alpha1.DivisionTypeDuplicated
 }
 
-// PlacementHash tells whether the spec asks for other clusters, or another division, than before.
-func (p *Plan) PlacementHash() (string, error) { return Hash(p.asked, p.Replicas) }
+// Asked is what the spec says about where replicas run.
+func (p *Plan) Asked() (guard.Asked, error) {
+	clusters := p.asked
+	clusters.Division = nil
+	asked := guard.Asked{Replicas: pointer.Deref(p.Replicas, 1), Divided: p.Division() == v1alpha1.DivisionTypeDivided}
+	var err error
+	if asked.Clusters, err = Hash(clusters); err != nil {
+		return asked, err
+	}
+	asked.Division, err = Hash(p.asked.Division)
+	return asked, err
+}
 
 // Targets gives each chosen cluster its replicas and its manifest. chosen must be clusters of the fleet, current are the
 // replicas that clusters were asked to run before. Clusters that get nothing of a divided total are left out, as Karmada

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fleetworkload/fleetworkload/e2e/soak/history"
-	"github.com/fleetworkload/fleetworkload/e2e/soak/share"
 )
 
 func told(p Plan) []string {
@@ -137,22 +136,16 @@ func TestFindings(t *testing.T) {
 		action  func(m *model, s *slot) history.Action
 		want    bool
 	}{
-		"lower while suspended": {"A1", history.Spec{Suspended: true}, nil, func(_ *model, s *slot) history.Action { return edited(s, lower) }, true},
-		"raise while suspended": {"A1", history.Spec{Suspended: true}, nil, func(_ *model, s *slot) history.Action {
-			return edited(s, func(spec *history.Spec) { spec.Replicas = 9 })
-		}, false},
-		"resume with fewer": {"A1", history.Spec{Suspended: true}, nil, func(_ *model, s *slot) history.Action {
-			return edited(s, func(spec *history.Spec) { spec.Suspended = false; lower(spec) })
-		}, false},
-		"a label while suspended": {"A1", history.Spec{Suspended: true, Clusters: byLabel}, nil, func(m *model, s *slot) history.Action {
-			return labelOff(m, s, "member1")
-		}, true},
 		"replicas while held": {"A2", history.Spec{Clusters: byLabel}, []string{"member1", "member2"}, func(_ *model, s *slot) history.Action { return edited(s, lower) }, true},
 		"image while held": {"A2", history.Spec{Clusters: byLabel}, []string{"member1", "member2"}, func(_ *model, s *slot) history.Action {
 			return edited(s, func(spec *history.Spec) { spec.Pods.Image = "x" })
 		}, false},
 		"the first label":  {"A3", history.Spec{Clusters: byLabel}, nil, func(m *model, s *slot) history.Action { return labelOff(m, s, "member1") }, false},
 		"the second label": {"A3", history.Spec{Clusters: byLabel}, []string{"member1"}, func(m *model, s *slot) history.Action { return labelOff(m, s, "member2") }, true},
+		"a label after another cluster joined": {"A3", history.Spec{Clusters: byLabel}, nil, func(m *model, s *slot) history.Action {
+			s.grown = true
+			return labelOff(m, s, "member1")
+		}, true},
 		"most at once": {"A3", history.Spec{Divided: true, Weights: map[string]int{"member1": 1, "member2": 1, "member3": 4}, Clusters: byLabel}, nil,
 			func(m *model, s *slot) history.Action { return labelOff(m, s, "member3") }, false},
 		"few for its clusters while it moves": {"C12", history.Spec{Divided: true}, nil, func(m *model, s *slot) history.Action {
@@ -172,9 +165,6 @@ func TestFindings(t *testing.T) {
 		}, false},
 	} {
 		m, s := running(c.spec)
-		if s.spec.Suspended {
-			s.ran = share.Of(s.key, s.spec, m.facts)
-		}
 		for _, cluster := range c.before {
 			m.apply(labelOff(m, s, cluster), nil)
 		}

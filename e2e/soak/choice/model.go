@@ -49,6 +49,8 @@ type slot struct {
 	spec  history.Spec
 	// base are the facts against which removals are measured.
 	base history.Facts
+	// grown is true when clusters were chosen since then that are not chosen under base.
+	grown bool
 	// ran is what it was to run when it was suspended or orphaned.
 	ran share.Shares
 	// moved is the step at which it was last given to another backend; below 0 for never.
@@ -165,9 +167,10 @@ func (m *model) apply(a history.Action, heal *fault) {
 		m.slot(a.Workload).state = absent
 	case history.Confirm:
 		s := m.slot(a.Workload)
-		s.base, s.confirmed = m.facts, append(s.confirmed, targets(s, m.facts))
+		s.base, s.grown, s.confirmed = m.facts, false, append(s.confirmed, targets(s, m.facts))
 	default:
 		m.facts = m.after(a)
+		m.grow()
 	}
 	if heal != nil {
 		m.faults = append(m.faults, *heal)
@@ -188,7 +191,20 @@ func (m *model) applySpec(s *slot, spec history.Spec) {
 	if !spec.Suspended {
 		s.ran = nil
 	}
+	if s.state != live || !s.spec.SameClusters(spec) {
+		s.grown = false
+	}
 	s.state, s.spec, s.base = live, spec.Clone(), base
+}
+
+// grow notes which workloads clusters have joined.
+func (m *model) grow() {
+	for _, s := range m.all(live) {
+		before := share.Chosen(s.key, s.spec.Clusters, s.base)
+		for _, name := range share.Chosen(s.key, s.spec.Clusters, m.facts) {
+			s.grown = s.grown || !slices.Contains(before, name)
+		}
+	}
 }
 
 // targets are the clusters of a workload in one word.

@@ -106,6 +106,9 @@ func (s Spec) SamePlaces(o Spec) bool {
 	return s.Replicas == o.Replicas && s.Divided == o.Divided && maps.Equal(s.Weights, o.Weights) && s.Clusters.Equal(o.Clusters)
 }
 
+// SameClusters tells whether another spec chooses clusters as this one does.
+func (s Spec) SameClusters(o Spec) bool { return s.Clusters.Equal(o.Clusters) }
+
 // Equal tells whether two selections are the same.
 func (s Selection) Equal(o Selection) bool {
 	return s.ByLabel == o.ByLabel && slices.Equal(s.Names, o.Names) && slices.Equal(s.Exclude, o.Exclude)

@@ -134,10 +134,10 @@ func Held(before, after Shares) bool {
 }
 
 // Base are the facts against which a removal is measured after an edit, from those before it. What counts is what ran when
-// the spec was last carried out. An edit excuses just what it asks for: one that leaves the places as they are excuses
-// nothing, and one that comes while a removal is held does not let it go.
+// the spec was last carried out. An edit excuses just what it asks for: one that chooses clusters as before excuses none that has
+// left, and one that comes while a removal is held does not let it go.
 func Base(k history.Key, before, after history.Spec, base, now history.Facts) history.Facts {
-	if before.SamePlaces(after) || Held(Of(k, before, base), Of(k, before, now)) {
+	if before.SameClusters(after) || Held(Of(k, before, base), Of(k, before, now)) {
 		return base
 	}
 	return now

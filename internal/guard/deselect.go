@@ -1,0 +1,66 @@
+package guard
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// Patience is how long a backend must go on not choosing a cluster that it has chosen before. OCM writes the decisions of a large
+// placement page by page, and warns that what is missing for a moment is not to be deleted
+// (https://github.com/open-cluster-management-io/api/blob/main/cluster/v1beta1/types_placementdecision.go).
+const Patience = 30 * time.Second
+
+// Selection is what a backend chooses.
+type Selection struct {
+	// Clusters are those that it chooses, sorted.
+	Clusters []string
+	// Fleet has all clusters of the backend; Matching are those of them that the spec's selectors choose, whatever the backend says.
+	Fleet    backends.Fleet
+	Matching []string
+	Now      metav1.Time
+}
+
+// Deselected is what to go on with.
+type Deselected struct {
+	// Clusters are those that are chosen, and the Missing: chosen before, missing for less than Patience, and not taken out by a
+	// change of the spec.
+	Clusters, Missing []string
+	// Record remembers since when clusters are missing; nil when there was none.
+	Record *v1alpha1.PlacementRecord
+	// Again is after what time the answer may be another one; 0 when time alone changes nothing.
+	Again time.Duration
+}
+
+// Deselect goes on with clusters that the backend has stopped choosing only a moment ago.
+func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Deselected {
+	d := Deselected{Clusters: slices.Clone(s.Clusters), Record: record.DeepCopy()}
+	if record == nil {
+		return d
+	}
+	edited := record.ClustersHash != asked.Clusters
+	for i := range d.Record.Baseline {
+		row := &d.Record.Baseline[i]
+		if slices.Contains(s.Clusters, row.Name) || edited && !slices.Contains(s.Matching, row.Name) {
+			row.DeselectedAt = nil
+			continue
+		}
+		if row.DeselectedAt == nil {
+			row.DeselectedAt = &s.Now
+		}
+		left := Patience - s.Now.Sub(row.DeselectedAt.Time)
+		if _, known := s.Fleet.Get(row.Name); !known || left <= 0 {
+			continue
+		}
+		d.Clusters, d.Missing = append(d.Clusters, row.Name), append(d.Missing, row.Name)
+		if d.Again == 0 || left < d.Again {
+			d.Again = left
+		}
+	}
+	slices.Sort(d.Clusters)
+	return d
+}

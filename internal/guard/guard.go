@@ -1,0 +1,241 @@
+// Package guard decides whether clusters may lose replicas (law 2): what the spec asks for may go at once, and of what it does not
+// ask for a part only, over any number of passes. It is pure; what it has to know of earlier passes is in the status.
+package guard
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// Asked is what a spec says about where replicas run.
+type Asked struct {
+	// Clusters is a hash of what decides which clusters are chosen.
+	Clusters string
+	// Division is a hash of how replicas are divided over them.
+	Division string
+	// Replicas is the number asked for: of each cluster, or of all together when it is divided. Kinds without replicas have 1.
+	Replicas int32
+	// Divided tells which.
+	Divided bool
+}
+
+// In is what a pass wants to do.
+type In struct {
+	// Record is what is remembered; nil before anything was carried out.
+	Record *v1alpha1.PlacementRecord
+	Asked  Asked
+	// Runs are the clusters that have the workload, with what they are to run now. It counts while there is no record.
+	Runs map[string]int32
+	// Chosen are the clusters of the placement.
+	Chosen []string
+	// Next is what each cluster is to run. A chosen one that is not in it is to run nothing.
+	Next map[string]int32
+	// FailedOver are clusters that spec.placement.failover gives up: others take their place.
+	FailedOver []string
+	// Confirmation is what a person has confirmed: a removal's token.
+	Confirmation string
+	// MaxPercent is the share of the baseline that may go without being asked for.
+	MaxPercent int32
+}
+
+// Removal is what is held.
+type Removal struct {
+	// Clusters are those that would lose replicas, such as "m1 (98 to 34)", sorted.
+	Clusters []string
+	// Lost is how many of the baseline's Total would go.
+	Lost, Total int64
+	// Token names the removal, for a person who confirms it. Each confirmation is good for one removal.
+	Token string
+}
+
+// Check returns what is to be remembered, and the removal that must be held; nil when everything may be carried out. What is held
+// leaves the record as it is.
+func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
+	record := v1alpha1.PlacementRecord{}
+	if in.Record != nil {
+		record = *in.Record.DeepCopy()
+	}
+	base, confirmations := in.baseline(), ptr.Deref(record.ConfirmedRemovals, 0)
+	removal := in.removal(base, confirmations)
+	confirmed := removal.Token == in.Confirmation && removal.Lost > 0
+	if removal.Lost*100 > removal.Total*int64(in.MaxPercent) && !confirmed {
+		return record, &removal
+	}
+	if confirmed {
+		record.ConfirmedRemovals = ptr.To(confirmations + 1)
+	}
+	if confirmed || in.asksForClusters() {
+		base = maps.Clone(in.Next)
+	} else {
+		in.carryOver(base)
+	}
+	record.ClustersHash, record.DivisionHash, record.Replicas = in.Asked.Clusters, in.Asked.Division, ptr.To(in.Asked.Replicas)
+	record.Baseline = rows(base, record.Baseline)
+	return record, nil
+}
+
+// asksForClusters tells whether the spec asks for other clusters than before.
+func (in In) asksForClusters() bool {
+	return in.Record == nil || in.Record.ClustersHash != in.Asked.Clusters
+}
+
+func (in In) asksForDivision() bool {
+	return in.Record != nil && in.Record.DivisionHash != in.Asked.Division
+}
+
+// before is the number of replicas that was asked for when the spec was last carried out.
+func (in In) before() int32 {
+	if in.Record == nil {
+		return in.Asked.Replicas
+	}
+	return ptr.Deref(in.Record.Replicas, in.Asked.Replicas)
+}
+
+// baseline is what ran when the spec was last carried out, less what an edit since then asks for.
+func (in In) baseline() map[string]int32 {
+	base := Baseline(in.Record)
+	switch {
+	case in.Record == nil:
+		maps.Copy(base, in.Runs)
+	case in.asksForClusters():
+		return nil
+	}
+	for _, name := range in.FailedOver {
+		delete(base, name)
+	}
+	in.excuse(base)
+	return base
+}
+
+// Baseline is what each cluster was to run when the spec was last carried out.
+func Baseline(record *v1alpha1.PlacementRecord) map[string]int32 {
+	base := map[string]int32{}
+	if record != nil {
+		for _, c := range record.Baseline {
+			base[c.Name] = ptr.Deref(c.Replicas, 0)
+		}
+	}
+	return base
+}
+
+// Renamed is a record with the names that another backend has for the clusters.
+func Renamed(record *v1alpha1.PlacementRecord, name func(string) string) *v1alpha1.PlacementRecord {
+	out := record.DeepCopy()
+	if out == nil {
+		return nil
+	}
+	for i := range out.Baseline {
+		out.Baseline[i].Name = name(out.Baseline[i].Name)
+	}
+	slices.SortFunc(out.Baseline, func(a, b v1alpha1.ClusterBaseline) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// excuse takes out of the baseline what a change of replicas or of their division asks for. A cluster that is not chosen any more
+// keeps its part: no such change asks for that.
+func (in In) excuse(base map[string]int32) {
+	before, now := in.before(), in.Asked.Replicas
+	var falls, fewer int64
+	for name, n := range base {
+		switch {
+		case !slices.Contains(in.Chosen, name):
+			base[name] = scaled(n, before, now)
+		case in.asksForDivision():
+			base[name] = min(n, in.Next[name])
+		default:
+			falls += int64(max(0, n-in.Next[name]))
+		}
+	}
+	if now >= before || falls == 0 || in.asksForDivision() {
+		return
+	}
+	fewer = int64(before - now)
+	for name, n := range base {
+		fall := int64(max(0, n-in.Next[name]))
+		switch {
+		case !slices.Contains(in.Chosen, name):
+		case !in.Asked.Divided:
+			base[name] = n - int32(min(fall, fewer))
+		default:
+			base[name] = n - int32(min(fall, fall*fewer/falls))
+		}
+	}
+}
+
+// scaled is the part of another number of replicas, at least 1 of any.
+func scaled(n, before, now int32) int32 {
+	switch {
+	case before == now || n == 0:
+		return n
+	case now == 0 || before == 0:
+		return now
+	default:
+		return int32(max(1, (int64(n)*int64(now)+int64(before)/2)/int64(before)))
+	}
+}
+
+func (in In) removal(base map[string]int32, confirmed int32) Removal {
+	r := Removal{}
+	sum := sha256.New()
+	fmt.Fprintln(sum, confirmed)
+	for _, name := range slices.Sorted(maps.Keys(base)) {
+		n, next := base[name], in.Next[name]
+		r.Total += int64(n)
+		if n <= next {
+			continue
+		}
+		r.Lost += int64(n - next)
+		what := fmt.Sprintf("%s (%d to %d)", name, n, next)
+		r.Clusters = append(r.Clusters, what)
+		fmt.Fprintln(sum, what)
+	}
+	r.Token = hex.EncodeToString(sum.Sum(nil))[:12]
+	return r
+}
+
+// carryOver lets the baseline follow what is carried out: after a change of replicas or of their division it is what runs from then
+// on, and clusters that joined since count from now on.
+func (in In) carryOver(base map[string]int32) {
+	changed := in.asksForDivision() || in.before() != in.Asked.Replicas
+	for name, n := range in.Next {
+		before, known := base[name]
+		switch {
+		case !known:
+			base[name] = n
+		case changed:
+			base[name] = max(before, n)
+		}
+	}
+}
+
+// rows are a baseline as the status has it.
+func rows(base map[string]int32, before []v1alpha1.ClusterBaseline) []v1alpha1.ClusterBaseline {
+	out := make([]v1alpha1.ClusterBaseline, 0, len(base))
+	for name, n := range base {
+		row := v1alpha1.ClusterBaseline{Name: name, Replicas: &n}
+		if i := slices.IndexFunc(before, func(b v1alpha1.ClusterBaseline) bool { return b.Name == name }); i >= 0 {
+			row.DeselectedAt = before[i].DeselectedAt
+		}
+		out = append(out, row)
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.ClusterBaseline) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// String lists the first clusters of a removal.
+func (r Removal) String() string {
+	const most = 5
+	if n := len(r.Clusters) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(r.Clusters[:most], ", "), n)
+	}
+	return strings.Join(r.Clusters, ", ")
+}

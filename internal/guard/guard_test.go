@@ -1,0 +1,239 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// replicas reads "m1:2 m2:3".
+func replicas(t *testing.T, text string) map[string]int32 {
+	t.Helper()
+	out := map[string]int32{}
+	for _, field := range strings.Fields(text) {
+		name, number, _ := strings.Cut(field, ":")
+		var n int32
+		if _, err := fmt.Sscan(number, &n); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		out[name] = n
+	}
+	return out
+}
+
+// step is one pass, and what is expected of it.
+type step struct {
+	// asked are the clusters that are asked for, how they divide, and the number, as in "all duplicated 2".
+	asked string
+	// next is what the placement makes of that; chosen are the clusters of it that get nothing.
+	next, chosen string
+	failedOver   string
+	confirm      bool
+	// held is what would be lost; empty when nothing is held.
+	held string
+}
+
+func TestCheck(t *testing.T) {
+	const dup, div = "all duplicated ", "all divided "
+	tests := map[string][]step{
+		"what the spec narrows goes": {
+			{asked: dup + "2", next: "m1:2 m2:2 m3:2"},
+			{asked: "one duplicated 2", next: "m1:2"},
+		},
+		"a scale-up excuses no cluster": {
+			{asked: dup + "2", next: "m1:2 m2:2 m3:2"},
+			{asked: dup + "2", next: "m1:2", held: "m2 (2 to 0), m3 (2 to 0) 4/6"},
+			{asked: dup + "3", next: "m1:3", held: "m2 (3 to 0), m3 (3 to 0) 6/8"},
+		},
+		"a scale-down excuses no cluster": {
+			{asked: dup + "4", next: "m1:4 m2:4 m3:4"},
+			{asked: dup + "2", next: "m1:2", held: "m2 (2 to 0), m3 (2 to 0) 4/6"},
+			{asked: dup + "2", next: "m1:2 m2:2 m3:2"},
+		},
+		"other weights excuse no cluster": {
+			{asked: div + "6", next: "m1:2 m2:2 m3:2"},
+			{asked: "all uneven 6", next: "m1:6", held: "m2 (2 to 0), m3 (2 to 0) 4/6"},
+			{asked: "all uneven 6", next: "m1:4 m2:1 m3:1"},
+			{asked: "all uneven 6", next: "m1:6"},
+		},
+		"clusters that go one by one": {
+			{asked: dup + "1", next: "a:1 b:1 c:1 d:1 e:1 f:1"},
+			{asked: dup + "1", next: "b:1 c:1 d:1 e:1 f:1"},
+			{asked: dup + "1", next: "c:1 d:1 e:1 f:1"},
+			{asked: dup + "1", next: "d:1 e:1 f:1"},
+			{asked: dup + "1", next: "e:1 f:1", held: "a (1 to 0), b (1 to 0), c (1 to 0), d (1 to 0) 4/6"},
+			{asked: dup + "1", next: "a:1 e:1 f:1"},
+		},
+		"one by one, and scaled between": {
+			{asked: dup + "2", next: "a:2 b:2 c:2 d:2"},
+			{asked: dup + "2", next: "b:2 c:2 d:2"},
+			{asked: dup + "4", next: "b:4 c:4 d:4"},
+			{asked: dup + "4", next: "c:4 d:4"},
+			{asked: dup + "2", next: "c:2 d:2"},
+			{asked: dup + "2", next: "d:2", held: "a (2 to 0), b (2 to 0), c (2 to 0) 6/8"},
+		},
+		"one by one, divided, and scaled between": {
+			{asked: div + "12", next: "a:4 b:4 c:4"},
+			{asked: div + "12", next: "b:6 c:6"},
+			{asked: div + "24", next: "b:12 c:12"},
+			{asked: div + "24", next: "c:24", held: "a (8 to 0), b (12 to 0) 20/32"},
+		},
+		"clusters that come and go are counted as they are": {
+			{asked: dup + "1", next: "a:1 b:1 c:1"},
+			{asked: dup + "1", next: "b:1 c:1"},
+			{asked: dup + "1", next: "a:1 b:1 c:1"},
+			{asked: dup + "1", next: "a:1 c:1"},
+			{asked: dup + "1", next: "a:1 b:1 c:1"},
+			{asked: dup + "1", next: "a:1 b:1"},
+		},
+		"clusters that joined count": {
+			{asked: dup + "2", next: "a:2"},
+			{asked: dup + "2", next: "a:2 b:2 c:2 d:2"},
+			{asked: dup + "2", next: "a:2", held: "b (2 to 0), c (2 to 0), d (2 to 0) 6/8"},
+		},
+		"a label that weights hang on": {
+			{asked: div + "100", next: "a:98 b:1 c:1"},
+			{asked: div + "100", next: "a:34 b:33 c:33", held: "a (98 to 34) 64/100"},
+		},
+		"clusters that join and take shares": {
+			{asked: div + "12", next: "a:12"},
+			{asked: div + "12", next: "a:4 b:4 c:4", held: "a (12 to 4) 8/12"},
+		},
+		"a scale-down may leave clusters without replicas": {
+			{asked: div + "12", next: "a:4 b:4 c:4"},
+			{asked: div + "1", next: "a:1", chosen: "b c"},
+			{asked: div + "12", next: "a:4 b:4 c:4"},
+		},
+		"a scale-down that packs": {
+			{asked: div + "40", next: "a:8 b:8 c:8 d:8 e:8"},
+			{asked: div + "10", next: "a:8 b:2", chosen: "c d e"},
+			{asked: div + "40", next: "a:20 b:20", chosen: "c d e"},
+		},
+		"a scale-down excuses the number it asks for": {
+			{asked: div + "10", next: "a:9 b:1"},
+			{asked: div + "9", next: "a:1 b:8", held: "a (8 to 1) 7/9"},
+		},
+		"to zero and back": {
+			{asked: dup + "2", next: "a:2 b:2"},
+			{asked: dup + "0", next: "a:0 b:0"},
+			{asked: dup + "2", next: "a:2 b:2"},
+			{asked: dup + "2", next: "a:2"},
+		},
+		"failover is asked for, and so is what comes back": {
+			{asked: div + "12", next: "a:4 b:4 c:4"},
+			{asked: div + "12", next: "c:12", failedOver: "a b"},
+			{asked: div + "12", next: "a:4 b:4 c:4"},
+			{asked: div + "12", next: "a:12", held: "b (4 to 0), c (4 to 0) 8/12"},
+		},
+		"a confirmation is used up": {
+			{asked: dup + "2", next: "a:2 b:2 c:2"},
+			{asked: dup + "2", next: "a:2", held: "b (2 to 0), c (2 to 0) 4/6"},
+			{asked: dup + "2", next: "a:2", confirm: true},
+			{asked: dup + "2", next: "a:2 b:2 c:2"},
+			{asked: dup + "2", next: "a:2", held: "b (2 to 0), c (2 to 0) 4/6"},
+		},
+		"a confirmation names its removal": {
+			{asked: dup + "2", next: "a:2 b:2 c:2 d:2"},
+			{asked: dup + "2", next: "a:2", held: "b (2 to 0), c (2 to 0), d (2 to 0) 6/8"},
+			{asked: dup + "2", next: "b:2", confirm: true, held: "a (2 to 0), c (2 to 0), d (2 to 0) 6/8"},
+		},
+		"half may go": {
+			{asked: dup + "1", next: "a:1 b:1"},
+			{asked: dup + "1", next: "a:1"},
+		},
+	}
+	for name, steps := range tests {
+		t.Run(name, func(t *testing.T) {
+			var record *v1alpha1.PlacementRecord
+			var token string
+			for i, s := range steps {
+				in := s.in(t, record)
+				if s.confirm {
+					in.Confirmation = token
+				}
+				next, removal := Check(in)
+				got := ""
+				if removal != nil {
+					got, token = fmt.Sprintf("%s %d/%d", removal, removal.Lost, removal.Total), removal.Token
+				}
+				if got != s.held {
+					t.Fatalf("step %d: held %q, want %q; the record is %+v", i, got, s.held, in.Record)
+				}
+				in.Record = &next
+				if again, _ := Check(in); !reflect.DeepEqual(again, next) {
+					t.Fatalf("step %d: the next pass remembers something else: %+v, not %+v", i, again, next)
+				}
+				record = &next
+			}
+		})
+	}
+}
+
+func (s step) in(t *testing.T, record *v1alpha1.PlacementRecord) In {
+	t.Helper()
+	in := In{Record: record, Next: replicas(t, s.next), FailedOver: strings.Fields(s.failedOver), MaxPercent: 50}
+	if _, err := fmt.Sscan(s.asked, &in.Asked.Clusters, &in.Asked.Division, &in.Asked.Replicas); err != nil {
+		t.Fatal(err)
+	}
+	in.Asked.Divided = in.Asked.Division != "duplicated"
+	in.Chosen = strings.Fields(s.chosen)
+	for name := range in.Next {
+		in.Chosen = append(in.Chosen, name)
+	}
+	return in
+}
+
+// TestWithoutARecord: what runs is the measure, as after a restore of the management cluster.
+func TestWithoutARecord(t *testing.T) {
+	in := In{
+		Asked: Asked{Clusters: "all", Division: "duplicated", Replicas: 2}, Runs: replicas(t, "a:2 b:2 c:2"), Next: replicas(t, "a:2"),
+		Chosen: []string{"a"}, MaxPercent: 50,
+	}
+	if _, removal := Check(in); removal == nil || removal.Lost != 4 {
+		t.Errorf("%+v", removal)
+	}
+}
+
+// TestDeselect: what is missing for a moment is gone on with.
+func TestDeselect(t *testing.T) {
+	begin := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	asked := Asked{Clusters: "all"}
+	record := &v1alpha1.PlacementRecord{ClustersHash: "all", Baseline: []v1alpha1.ClusterBaseline{{Name: "a"}, {Name: "b"}, {Name: "gone"}}}
+	ask := func(record *v1alpha1.PlacementRecord, asked Asked, after time.Duration, matching string, chosen ...string) Deselected {
+		return Deselect(record, asked, Selection{
+			Clusters: chosen, Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}}},
+			Matching: strings.Fields(matching), Now: metav1.NewTime(begin.Add(after)),
+		})
+	}
+	first := ask(record, asked, 0, "a", "a")
+	if !slices.Equal(first.Clusters, []string{"a", "b"}) || !slices.Equal(first.Missing, []string{"b"}) || first.Again != Patience {
+		t.Errorf("a moment ago: %+v", first)
+	}
+	if record.Baseline[1].DeselectedAt != nil {
+		t.Error("the record was changed")
+	}
+	for name, test := range map[string]struct {
+		got  Deselected
+		want []string
+	}{
+		"a little later":                       {ask(first.Record, asked, Patience-time.Second, "a", "a"), []string{"a", "b"}},
+		"long enough":                          {ask(first.Record, asked, Patience, "a", "a"), []string{"a"}},
+		"taken out by an edit":                 {ask(record, Asked{Clusters: "a"}, 0, "a", "a"), []string{"a"}},
+		"still matched after an edit":          {ask(record, Asked{Clusters: "most"}, 0, "a b", "a"), []string{"a", "b"}},
+		"chosen again":                         {ask(first.Record, asked, time.Second, "a b", "a", "b"), []string{"a", "b"}},
+		"nothing was carried out":              {ask(nil, asked, 0, "a b", "a"), []string{"a"}},
+		"since when is forgotten once it back": {ask(ask(first.Record, asked, 9*time.Second, "", "a", "b").Record, asked, Patience, "", "a"), []string{"a", "b"}},
+	} {
+		if !slices.Equal(test.got.Clusters, test.want) {
+			t.Errorf("%s: %v, want %v", name, test.got.Clusters, test.want)
+		}
+	}
+}
