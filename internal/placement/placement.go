@@ -164,7 +164,8 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 	since := map[string]time.Time{}
 	for _, name := range s.Chosen.Clusters {
 		c, known := s.Fleet.Get(name)
-		if !known || !m.Matches(c) && !(g.Name == s.Group && slices.Contains(s.Missing, name)) {
+		stays := g.Name == s.Group && slices.Contains(s.Missing, name)
+		if !known || !stays && !m.Matches(c) {
 			continue
 		}
 		if why := t.refuse(c); why != "" {
