@@ -131,16 +131,17 @@ func TestHeld(t *testing.T) {
 
 func TestBase(t *testing.T) {
 	spec := history.Spec{Replicas: 6, Divided: true, Clusters: history.Selection{ByLabel: true}}
-	more, image := spec, spec
-	more.Replicas, image.Pods.Image = 9, "2.0"
+	other, more, image := spec, spec, spec
+	other.Clusters.Exclude, more.Replicas, image.Pods.Image = []string{"d"}, 9, "2.0"
 	all, two, one := facts("a", "b", "c"), facts("a", "b"), facts("a")
 	for name, c := range map[string]struct {
 		after     history.Spec
 		now, want history.Facts
 	}{
-		"an edit of places counts from now on":        {more, two, two},
+		"an edit of clusters counts from now on":      {other, two, two},
+		"another number excuses no cluster":           {more, two, all},
 		"another image excuses nothing":               {image, two, all},
-		"an edit does not let go what is held":        {more, one, all},
+		"an edit does not let go what is held":        {other, one, all},
 		"nor does an edit of anything else meanwhile": {image, one, all},
 	} {
 		got := Base(web, spec, c.after, all, c.now)
