@@ -1,12 +1,16 @@
 package controllers
 
 import (
+	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 )
 
@@ -227,7 +231,7 @@ func TestTheMeasureMovesWithTheWorkload(t *testing.T) {
 	w.both(two)
 	w.edit(to("two"))
 	w.both(two)
-	if fw := w.get(); fw.Status.Backend != "two" || len(fw.Status.Placement.Baseline) != 3 {
+	if fw := w.get(); fw.Status.Backend != "two" || len(fw.Status.Placement.Clusters) != 3 {
 		t.Fatalf("%+v", fw.Status)
 	}
 	for _, name := range []string{"m2", "m3"} {
@@ -238,4 +242,72 @@ func TestTheMeasureMovesWithTheWorkload(t *testing.T) {
 	w.both(two)
 	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRemovalHeld)
 	w.membersRun("2 2 2")
+}
+
+// cutOff connects to a backend that takes some writes and no more.
+type cutOff struct {
+	backend *backendtest.MemoryBackend
+	left    *int
+}
+
+func (c cutOff) Driver(string) (backends.Driver, error) {
+	return c.backend.GatedDriver(func(kind backendtest.RequestKind) error {
+		if kind == backendtest.WriteRequest {
+			*c.left--
+		}
+		if *c.left < 0 {
+			return errors.New("cut off")
+		}
+		return nil
+	}), nil
+}
+
+func (cutOff) Names() []string { return []string{"one"} }
+
+// TestADecisionStandsHoweverFarItIsCarriedOut: what a backend shows meanwhile is not what was decided.
+func TestADecisionStandsHoweverFarItIsCarriedOut(t *testing.T) {
+	for writes := range 3 {
+		w := newWorld(t)
+		room := func(free string) {
+			for _, name := range []string{"m1", "m2", "m3"} {
+				c := cluster(name, "b")
+				c.Free = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(free)}
+				w.backend.SetCluster(c)
+			}
+		}
+		room("100")
+		w.create(func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Replicas = ptr(int32(12))
+			s.Placement.Division = preferring(v1alpha1.DivisionPreferenceAvailableCapacity)
+		})
+		w.settle()
+		w.membersRun("4 4 4")
+		room("4") // each cluster has room for four more: exactly what is asked for now
+		w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(24)) })
+		w.Reconciler.Backends = cutOff{w.backend, &writes}
+		for range 5 {
+			_, _ = w.reconcile()
+		}
+		w.Reconciler.Backends = w.backends
+		w.settle()
+		w.membersRun("8 8 8")
+	}
+}
+
+// TestADecisionIsRecordedFirst: nothing is sent before the API server has taken the record.
+func TestADecisionIsRecordedFirst(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	sent := w.backend.Writes()
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(16)) })
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if got := guard.Decided(w.get().Status.Placement); got["m1"] != 8 || w.backend.Writes() != sent {
+		t.Errorf("decided %v, %d writes", got, w.backend.Writes()-sent)
+	}
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApplying)
+	w.settle()
+	w.membersRun("8 4 4")
 }

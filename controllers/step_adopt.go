@@ -10,6 +10,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -26,7 +27,7 @@ func (s *scope) divide(chosen []string) ([]backends.Target, error) {
 			return s.plan.Looks(*s.fleet, chosen)
 		}
 	}
-	targets, err := s.plan.Targets(*s.fleet, chosen, s.observed.Replicas())
+	targets, err := s.plan.Targets(*s.fleet, chosen, s.current())
 	if err != nil || !adopts {
 		return targets, err
 	}
@@ -37,6 +38,18 @@ func (s *scope) divide(chosen []string) ([]backends.Target, error) {
 		}
 	}
 	return targets, nil
+}
+
+// current is what clusters were asked to run before: what was decided last, and of those about which nothing was, what the backend
+// says. A backend may show a decision half carried out.
+func (s *scope) current() map[string]int32 {
+	current := s.observed.Replicas()
+	for cluster, n := range guard.Decided(s.record.placement) {
+		if o, _ := s.observed.Of(cluster); o.Sight == nil {
+			current[cluster] = n
+		}
+	}
+	return current
 }
 
 // leftOut are the clusters that would have been chosen could they be reached: nobody knows what they run. Where only some

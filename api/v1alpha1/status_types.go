@@ -135,13 +135,12 @@ type PlacementRecord struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// baseline is what each cluster was to run when the spec was last carried out. A cluster that joined later counts from then on,
-	// and one that has left without being asked to stays in it.
+	// clusters are what was decided for each cluster, and what that is measured by.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=5000
-	Baseline []ClusterBaseline `json:"baseline,omitempty"`
+	Clusters []ClusterShare `json:"clusters,omitempty"`
 
 	// confirmedRemovals is how many removals a person has confirmed. A confirmation is good for one.
 	// +optional
@@ -149,18 +148,25 @@ type PlacementRecord struct {
 	ConfirmedRemovals *int32 `json:"confirmedRemovals,omitempty"`
 }
 
-// ClusterBaseline is what one cluster was to run.
-type ClusterBaseline struct {
+// ClusterShare is what was decided for one cluster.
+type ClusterShare struct {
 	// name is the cluster's, as its backend has it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// replicas is what it was to run; 1 for kinds without.
-	// +required
+	// replicas is what the cluster is to run; 1 for kinds without. It is recorded before anything is sent, and absent when the workload
+	// is not to be on the cluster.
+	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// baseline is what the cluster was to run when the spec was last carried out. A cluster that joined later counts from then on,
+	// and one that has left without being asked to keeps its baseline.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Baseline *int32 `json:"baseline,omitempty"`
 
 	// deselectedAt is since when the backend no longer chooses the cluster, although spec.placement asks for no other clusters. The
 	// workload is taken off it half a minute later at the earliest.

@@ -43,8 +43,8 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		return d
 	}
 	edited := record.ClustersHash != asked.Clusters
-	for i := range d.Record.Baseline {
-		row := &d.Record.Baseline[i]
+	for i := range d.Record.Clusters {
+		row := &d.Record.Clusters[i]
 		if slices.Contains(s.Clusters, row.Name) || edited && !slices.Contains(s.Matching, row.Name) {
 			row.DeselectedAt = nil
 			continue

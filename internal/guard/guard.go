@@ -79,7 +79,7 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 		in.carryOver(base)
 	}
 	record.ClustersHash, record.DivisionHash, record.Replicas = in.Asked.Clusters, in.Asked.Division, ptr.To(in.Asked.Replicas)
-	record.Baseline = rows(base, record.Baseline)
+	record.Clusters = rows(base, in.Next, record.Clusters)
 	return record, nil
 }
 
@@ -118,13 +118,25 @@ func (in In) baseline() map[string]int32 {
 
 // Baseline is what each cluster was to run when the spec was last carried out.
 func Baseline(record *v1alpha1.PlacementRecord) map[string]int32 {
-	base := map[string]int32{}
-	if record != nil {
-		for _, c := range record.Baseline {
-			base[c.Name] = ptr.Deref(c.Replicas, 0)
+	return read(record, func(c v1alpha1.ClusterShare) *int32 { return c.Baseline })
+}
+
+// Decided is what each cluster is to run, as it was decided last.
+func Decided(record *v1alpha1.PlacementRecord) map[string]int32 {
+	return read(record, func(c v1alpha1.ClusterShare) *int32 { return c.Replicas })
+}
+
+func read(record *v1alpha1.PlacementRecord, of func(v1alpha1.ClusterShare) *int32) map[string]int32 {
+	all := map[string]int32{}
+	if record == nil {
+		return all
+	}
+	for _, c := range record.Clusters {
+		if n := of(c); n != nil {
+			all[c.Name] = *n
 		}
 	}
-	return base
+	return all
 }
 
 // Renamed is a record with the names that another backend has for the clusters.
@@ -133,10 +145,10 @@ func Renamed(record *v1alpha1.PlacementRecord, name func(string) string) *v1alph
 	if out == nil {
 		return nil
 	}
-	for i := range out.Baseline {
-		out.Baseline[i].Name = name(out.Baseline[i].Name)
+	for i := range out.Clusters {
+		out.Clusters[i].Name = name(out.Clusters[i].Name)
 	}
-	slices.SortFunc(out.Baseline, func(a, b v1alpha1.ClusterBaseline) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Clusters, func(a, b v1alpha1.ClusterShare) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -217,17 +229,28 @@ func (in In) carryOver(base map[string]int32) {
 	}
 }
 
-// rows are a baseline as the status has it.
-func rows(base map[string]int32, before []v1alpha1.ClusterBaseline) []v1alpha1.ClusterBaseline {
-	out := make([]v1alpha1.ClusterBaseline, 0, len(base))
-	for name, n := range base {
-		row := v1alpha1.ClusterBaseline{Name: name, Replicas: &n}
-		if i := slices.IndexFunc(before, func(b v1alpha1.ClusterBaseline) bool { return b.Name == name }); i >= 0 {
+// rows are what the status remembers of clusters.
+func rows(base, decided map[string]int32, before []v1alpha1.ClusterShare) []v1alpha1.ClusterShare {
+	names := map[string]bool{}
+	for _, of := range []map[string]int32{base, decided} {
+		for name := range of {
+			names[name] = true
+		}
+	}
+	out := make([]v1alpha1.ClusterShare, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		row := v1alpha1.ClusterShare{Name: name}
+		if n, is := base[name]; is {
+			row.Baseline = &n
+		}
+		if n, is := decided[name]; is {
+			row.Replicas = &n
+		}
+		if i := slices.IndexFunc(before, func(b v1alpha1.ClusterShare) bool { return b.Name == name }); i >= 0 {
 			row.DeselectedAt = before[i].DeselectedAt
 		}
 		out = append(out, row)
 	}
-	slices.SortFunc(out, func(a, b v1alpha1.ClusterBaseline) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 

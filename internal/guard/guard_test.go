@@ -206,7 +206,7 @@ func TestWithoutARecord(t *testing.T) {
 func TestDeselect(t *testing.T) {
 	begin := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	asked := Asked{Clusters: "all"}
-	record := &v1alpha1.PlacementRecord{ClustersHash: "all", Baseline: []v1alpha1.ClusterBaseline{{Name: "a"}, {Name: "b"}, {Name: "gone"}}}
+	record := &v1alpha1.PlacementRecord{ClustersHash: "all", Clusters: []v1alpha1.ClusterShare{{Name: "a"}, {Name: "b"}, {Name: "gone"}}}
 	ask := func(record *v1alpha1.PlacementRecord, asked Asked, after time.Duration, matching string, chosen ...string) Deselected {
 		return Deselect(record, asked, Selection{
 			Clusters: chosen, Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}}},
@@ -217,7 +217,7 @@ func TestDeselect(t *testing.T) {
 	if !slices.Equal(first.Clusters, []string{"a", "b"}) || !slices.Equal(first.Missing, []string{"b"}) || first.Again != Patience {
 		t.Errorf("a moment ago: %+v", first)
 	}
-	if record.Baseline[1].DeselectedAt != nil {
+	if record.Clusters[1].DeselectedAt != nil {
 		t.Error("the record was changed")
 	}
 	for name, test := range map[string]struct {
