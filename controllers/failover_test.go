@@ -157,3 +157,24 @@ func TestWhatIsNeverPurgedOutlivesAScale(t *testing.T) {
 		t.Errorf("m2 is back, and members run %s", got)
 	}
 }
+
+// TestNoMigrationWhileAClusterIsGivenUp: what it keeps belongs to no share of the others, and would be taken away.
+func TestNoMigrationWhileAClusterIsGivenUp(t *testing.T) {
+	for _, purge := range []v1alpha1.PurgePolicy{v1alpha1.PurgePolicyNever, v1alpha1.PurgePolicyGraceful} {
+		t.Run(string(purge), func(t *testing.T) {
+			w, two := newPair(t)
+			w.create(failingOver(purge))
+			w.both(two)
+			if purge == v1alpha1.PurgePolicyGraceful {
+				w.backend.LimitReady("m1", 1) // the others are not healthy, so that m3 is kept
+			}
+			w.lose("m3", 1000)
+			w.both(two)
+			w.membersRun("5 3 2")
+			w.edit(to("two"))
+			w.both(two)
+			w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMigrationNotPossible, "m3 was given up", "purge Immediate")
+			w.membersRun("5 3 2")
+		})
+	}
+}

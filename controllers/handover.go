@@ -2,18 +2,11 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -51,7 +44,7 @@ func handsOver(fw *v1alpha1.FleetWorkload) bool {
 // the beginning.
 func (r *Reconciler) handOverSteps() []step {
 	return []step{
-		{"read the spec from the beginning", r.thaw},
+		{"read the spec from the beginning", r.readKeptSpec},
 		{"identify workload", r.identify},
 		{"observe both backends", r.observeBoth},
 		{"understand spec", r.understandBoth},
@@ -61,44 +54,6 @@ func (r *Reconciler) handOverSteps() []step {
 		{"carry out", r.carryOut},
 		{"ask a person", r.ask},
 	}
-}
-
-// thaw reads the spec as it was when the hand-over began. Scaling, suspending and the strategy do not wait.
-func (r *Reconciler) thaw(ctx context.Context, s *scope) error {
-	kept := &appsv1.ControllerRevision{}
-	name := types.NamespacedName{Namespace: s.fw.Namespace, Name: s.record.migration.SpecRevision}
-	if err := r.Get(ctx, name, kept); err != nil {
-		return fmt.Errorf("get ControllerRevision %s with the spec from the beginning of the migration: %w", name, err)
-	}
-	spec := v1alpha1.FleetWorkloadSpec{}
-	if err := json.Unmarshal(kept.Data.Raw, &spec); err != nil {
-		return fmt.Errorf("read ControllerRevision %s: %w", name, err)
-	}
-	spec.Replicas, spec.Suspend, spec.Backend = s.fw.Spec.Replicas, s.fw.Spec.Suspend, s.fw.Spec.Backend
-	s.spec = s.fw.DeepCopy()
-	s.spec.Spec = spec
-	s.here = r.Aliases.Written(s.spec, s.record.migration.From)
-	return nil
-}
-
-// freeze keeps the spec for the time of the hand-over.
-func (r *Reconciler) freeze(ctx context.Context, fw *v1alpha1.FleetWorkload) (string, error) {
-	raw, err := json.Marshal(fw.Spec)
-	if err != nil {
-		return "", fmt.Errorf("encode spec: %w", err)
-	}
-	kept := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: fw.Namespace, Name: fmt.Sprintf("%s-migration-%d", fw.Name, fw.Generation),
-			Labels:          map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator, v1alpha1.LabelUID: string(fw.UID)},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(fw, v1alpha1.GroupVersion.WithKind("FleetWorkload"))},
-		},
-		Data: runtime.RawExtension{Raw: raw}, Revision: fw.Generation,
-	}
-	if err := r.Create(ctx, kept); err != nil && !apierrors.IsAlreadyExists(err) {
-		return "", fmt.Errorf("keep the spec in ControllerRevision %s: %w", client.ObjectKeyFromObject(kept), err)
-	}
-	return kept.Name, nil
 }
 
 // observeBoth reads both backends from their API servers. What cannot be read freezes the hand-over.
@@ -223,20 +178,6 @@ func (s *scope) onTarget(cluster string) string {
 	return cluster
 }
 
-// forget removes the spec from the beginning, once the record that names it is gone. What is left when this is cut off goes with
-// the FleetWorkload.
-func (r *Reconciler) forget(ctx context.Context, fw *v1alpha1.FleetWorkload) error {
-	revision := fw.Status.Migration.SpecRevision
-	if revision == "" {
-		return nil
-	}
-	kept := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fw.Namespace, Name: revision}}
-	if err := r.Delete(ctx, kept); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete ControllerRevision %s: %w", revision, err)
-	}
-	return nil
-}
-
 // turn is what one side is to do in a pass.
 type turn struct {
 	of    end
@@ -329,7 +270,7 @@ func progressOf(fw *v1alpha1.FleetWorkload, m v1alpha1.MigrationStatus) string {
 			break
 		}
 	}
-	if !strings.HasSuffix(m.SpecRevision, fmt.Sprintf("-%d", fw.Generation)) {
+	if !migration.KeptAt(m.SpecRevision, fw.Generation) {
 		text += "; changes of the spec other than replicas wait until it is over"
 	}
 	return text

@@ -165,7 +165,7 @@ func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
 		if !stays(o.Cluster) {
 			continue
 		}
-		target, err := s.plan.Kept(cluster, o.Desired)
+		target, err := s.plan.Kept(cluster, s.keptReplicas(o))
 		if err != nil {
 			return nil, err
 		}
@@ -173,6 +173,18 @@ func (s *scope) kept(targets []backends.Target) ([]backends.Target, error) {
 		kept = append(kept, target)
 	}
 	return kept, nil
+}
+
+// keptReplicas are those of a cluster that keeps what it runs; nil for kinds without.
+func (s *scope) keptReplicas(o backends.ClusterObservation) *int32 {
+	if o.Desired != nil || s.plan.Replicas == nil {
+		return o.Desired
+	}
+	n, is := guard.Decided(s.record.placement)[o.Cluster]
+	if !is {
+		n = running(o.Status, o.Desired)
+	}
+	return &n
 }
 
 // healthy tells whether every target has its manifest and runs well, by the last word of its cluster. Whether that word is

@@ -75,7 +75,7 @@ func (r *Reconciler) beginMigration(ctx context.Context, s *scope, next v1alpha1
 		s.waitsForTurn = true
 		return nil
 	}
-	if next.SpecRevision, err = r.freeze(ctx, s.fw); err != nil {
+	if next.SpecRevision, err = r.keepSpec(ctx, s.fw); err != nil {
 		return err
 	}
 	next, _ = migration.Decide(next, migration.Input{Now: s.now.Time, Forward: true})
@@ -87,6 +87,10 @@ func (r *Reconciler) beginMigration(ctx context.Context, s *scope, next v1alpha1
 func (r *Reconciler) examine(ctx context.Context, s *scope) (clusters []v1alpha1.MigrationClusterStatus, problems []string, err error) {
 	if suspended(s.fw) {
 		problems = append(problems, "spec.suspend: while it is true nothing changes hands; set it to false")
+	}
+	if len(s.keeps) > 0 {
+		problems = append(problems, fmt.Sprintf("spec.placement.failover: %s was given up and keeps what it runs; wait until it is back, or "+
+			"until the others are healthy with purge Graceful, or take it off with purge Immediate", bounded(s.keeps)))
 	}
 	target := end{name: s.fw.Spec.Backend}
 	if err := r.open(ctx, &target); err != nil {

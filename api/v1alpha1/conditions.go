@@ -88,6 +88,8 @@ const (
 	// ReasonMigrationNotPossible surfaces when spec.backend differs from status.backend and the workload cannot be handed
 	// over as things are.
 	ReasonMigrationNotPossible = "MigrationNotPossible"
+	// ReasonMigrationSpecLost surfaces when the spec from the beginning of a migration is gone, or somebody else's.
+	ReasonMigrationSpecLost = "MigrationSpecLost"
 	// ReasonMigrationFailed surfaces when a wave of a migration did not pass; a person decides how to go on.
 	ReasonMigrationFailed = "MigrationFailed"
 	// ReasonMigrationNeedsApproval surfaces when a wave of a migration has passed and a person is to let the next one begin.

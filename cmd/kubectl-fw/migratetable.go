@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
 )
 
 // view is what a migration is shown with.
@@ -168,7 +169,7 @@ func soaksUntil(fw *v1alpha1.FleetWorkload, v view) *metav1.Time {
 // waiting names the fields of the spec that were changed since the beginning and that wait until it is over.
 func waiting(fw *v1alpha1.FleetWorkload, began *v1alpha1.FleetWorkloadSpec) string {
 	revision := fw.Status.Migration.SpecRevision
-	if revision == "" || strings.HasSuffix(revision, fmt.Sprintf("-%d", fw.Generation)) {
+	if revision == "" || migration.KeptAt(revision, fw.Generation) {
 		return ""
 	}
 	if began == nil {
