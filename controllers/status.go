@@ -58,6 +58,11 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, err error) (reconcile
 		}
 		return ctrl.Result{}, errors.Join(err, writeErr)
 	}
+	if s.handOver != nil && s.record.migration.Approval == "" {
+		r.Turns.goesOn(client.ObjectKeyFromObject(s.fw))
+	} else if s.handOver != nil {
+		r.Turns.end(client.ObjectKeyFromObject(s.fw)) // one that waits for a person keeps no other one waiting
+	}
 	if s.handOver != nil && s.handOver.orders.Ended {
 		r.Turns.end(client.ObjectKeyFromObject(s.fw))
 		if forgetErr := r.forget(ctx, s.fw); forgetErr != nil {

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,13 +24,25 @@ func (r *Reconciler) validate(ctx context.Context, s *scope) error {
 		return nil
 	}
 	next := s.thoughtOf()
-	var err error
+	// The turn comes first: examining asks the target, again and again for as long as it is waited for.
+	turn, err := r.Turns.take(ctx, r.Client, client.ObjectKeyFromObject(s.fw))
+	if err != nil {
+		return err
+	}
+	if !turn {
+		s.waitsForTurn, s.record.migration = true, &next
+		s.waiting = cmp.Or(s.waiting, fmt.Sprintf(
+			"its turn to move to backend %s: the operator's configuration allows %d migrations at once (migrations.atOnce)", next.To, r.Turns.limit))
+		return nil
+	}
 	if next.Clusters, next.Problems, err = r.examine(ctx, s); err != nil {
 		return err
 	}
 	s.record.migration = &next
-	if len(next.Problems) > 0 {
+	if len(next.Problems) > 0 || s.waiting != "" {
 		r.Turns.end(client.ObjectKeyFromObject(s.fw))
+	}
+	if len(next.Problems) > 0 {
 		return &stalled{reason: v1alpha1.ReasonMigrationNotPossible, again: true, message: fmt.Sprintf(
 			"spec.backend %q: the workload stays on backend %q; mend what follows, or set spec.backend back to %q: %s",
 			next.To, next.From, next.From, few(next.Problems))}
@@ -63,18 +76,8 @@ func (s *scope) thoughtOf() v1alpha1.MigrationStatus {
 	return next
 }
 
-// beginMigration keeps the spec and takes the first step, when it is this FleetWorkload's turn.
-func (r *Reconciler) beginMigration(ctx context.Context, s *scope, next v1alpha1.MigrationStatus) error {
-	turn, err := r.Turns.take(ctx, r.Client, client.ObjectKeyFromObject(s.fw))
-	if err != nil {
-		return err
-	}
-	if !turn {
-		s.waiting = fmt.Sprintf("its turn to move to backend %s: the operator's configuration allows %d migrations at once (migrations.atOnce)",
-			next.To, r.Turns.limit)
-		s.waitsForTurn = true
-		return nil
-	}
+// beginMigration keeps the spec and takes the first step.
+func (r *Reconciler) beginMigration(ctx context.Context, s *scope, next v1alpha1.MigrationStatus) (err error) {
 	if next.SpecRevision, err = r.keepSpec(ctx, s.fw); err != nil {
 		return err
 	}

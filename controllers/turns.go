@@ -55,6 +55,16 @@ func (t *Turns) take(ctx context.Context, c client.Reader, key types.NamespacedN
 	return true, nil
 }
 
+// goesOn counts a FleetWorkload whose hand-over goes on after a person has let it: its turn was another's meanwhile, and it does not wait
+// for one again, so that for a while there may be more than the limit.
+func (t *Turns) goesOn(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun != nil {
+		t.begun[key] = true
+	}
+}
+
 // end gives the turn, or the wait for it, up.
 func (t *Turns) end(key types.NamespacedName) {
 	t.mu.Lock()
@@ -75,7 +85,7 @@ func (t *Turns) end(key types.NamespacedName) {
 	}
 }
 
-// migrating are the FleetWorkloads that are being handed over.
+// migrating are the FleetWorkloads that are being handed over, and do not wait for a person.
 func migrating(ctx context.Context, c client.Reader) (map[types.NamespacedName]bool, error) {
 	var all v1alpha1.FleetWorkloadList
 	if err := c.List(ctx, &all); err != nil {
@@ -83,7 +93,7 @@ func migrating(ctx context.Context, c client.Reader) (map[types.NamespacedName]b
 	}
 	begun := map[types.NamespacedName]bool{}
 	for i := range all.Items {
-		if fw := &all.Items[i]; handsOver(fw) {
+		if fw := &all.Items[i]; handsOver(fw) && fw.Status.Migration.Approval == "" {
 			begun[client.ObjectKeyFromObject(fw)] = true
 		}
 	}

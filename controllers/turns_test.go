@@ -85,6 +85,31 @@ func TestOnlySoManyMigrateAtOnce(t *testing.T) {
 	}
 }
 
+// TestAMigrationThatWaitsForAPersonKeepsNoOtherWaiting: its turn is another's until it goes on.
+func TestAMigrationThatWaitsForAPersonKeepsNoOtherWaiting(t *testing.T) {
+	w, two, _ := handingOver(t)
+	w.Turns.limit = 1
+	if len(w.Turns.begun) != 0 {
+		t.Errorf("it has its turn still: %v", w.Turns.begun)
+	}
+	if turn, err := w.Turns.take(t.Context(), w.client, named("another")); err != nil || !turn {
+		t.Errorf("another one waits: %v", err)
+	}
+	w.approve(two)
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if !w.Turns.begun[named("another")] || len(w.Turns.begun) != 1 {
+		t.Errorf("turns at the end: %v", w.Turns.begun)
+	}
+	restarted := NewTurns(1)
+	waits := w.get()
+	waits.Name, waits.ResourceVersion, waits.UID = "waits", "", "u2"
+	waits.Status.Migration = &v1alpha1.MigrationStatus{Phase: v1alpha1.MigrationPhaseVerifying, Approval: "wave-0"}
+	c := fake.NewClientBuilder().WithScheme(w.client.Scheme()).WithObjects(waits).Build()
+	if turn, err := restarted.take(t.Context(), c, named("another")); err != nil || !turn {
+		t.Errorf("after a restart another one waits: %v", err)
+	}
+}
+
 func TestASuspendedMigrationStandsStill(t *testing.T) {
 	for passes := range 12 {
 		w, two := newPair(t)
