@@ -69,7 +69,8 @@ func (r *Reconciler) observeBoth(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return s.merge()
+	s.merge()
+	return nil
 }
 
 func (r *Reconciler) look(ctx context.Context, s *scope, e *end) (err error) {
@@ -102,14 +103,14 @@ func (r *Reconciler) understandBoth(ctx context.Context, s *scope) (err error) {
 }
 
 // merge shows the workload as one: of each cluster, the report of the backend whose it is, by the source's name.
-func (s *scope) merge() error {
+func (s *scope) merge() {
 	h := s.handOver
 	fleet, observed := backends.Fleet{}, backends.Observation{Found: true, Selection: backends.Selection{Settled: true}}
 	for _, c := range s.record.migration.Clusters {
 		known, is := h.source.fleet.Get(c.Name)
-		if !is {
-			return stall(v1alpha1.ReasonClusterNotFound,
-				"cluster %q is in a migration and backend %q no longer knows it; register it again", c.Name, h.source.name)
+		if !is { // it has left the source, or the fleet
+			known, _ = h.target.fleet.Get(migration.NameOnTarget(c))
+			known.Name, known.Ready = c.Name, metav1.ConditionUnknown
 		}
 		of, name := h.source, c.Name
 		other, otherName := h.target, migration.NameOnTarget(c)
@@ -130,18 +131,38 @@ func (s *scope) merge() error {
 	}
 	observed.Notes = slices.Concat(h.source.observed.Notes, h.target.observed.Notes)
 	s.fleet, s.observed = &fleet, &observed
-	return nil
 }
 
-// pin divides the replicas over the clusters of the migration, and over no others.
+// pin gives the clusters of the migration, and no others, their replicas: what was decided before it began, and shares of another
+// number once the spec asks for that. Nothing else moves replicas meanwhile, and a cluster that gets none keeps its object.
 func (r *Reconciler) pin(_ context.Context, s *scope) error {
-	chosen := make([]string, 0, len(s.record.migration.Clusters))
+	var chosen []string
 	for _, c := range s.record.migration.Clusters {
 		chosen = append(chosen, c.Name)
 	}
-	targets, err := s.plan.Targets(*s.fleet, chosen, s.observed.Replicas())
+	shares := guard.Decided(s.record.placement)
+	for _, name := range chosen {
+		shares[name] += 0
+	}
+	if record := s.record.placement; record == nil || record.Replicas == nil || *record.Replicas != s.asked.Replicas {
+		var err error
+		if shares, err = s.plan.Shares(*s.fleet, chosen, s.current()); err != nil {
+			return err
+		}
+	}
+	targets, err := s.plan.Pinned(*s.fleet, chosen, shares)
+	if err != nil {
+		return err
+	}
 	s.targets = targets
-	return err
+	if suspended(s.fw) {
+		return nil
+	}
+	record, removal := guard.Check(guard.In{
+		Record: s.record.placement, Asked: s.asked, Runs: s.runs(), Next: s.next(), Chosen: chosen,
+		Confirmation: s.fw.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: r.MaxRemovalPercent,
+	})
+	return s.hold(record, removal)
 }
 
 // decide asks the state machine. A record that changes is written before anything follows from it.
@@ -161,8 +182,10 @@ func (r *Reconciler) decide(ctx context.Context, s *scope) error {
 // remember ends the pass when the record changes.
 func (s *scope) remember(next v1alpha1.MigrationStatus) {
 	s.stop = !equalRecords(*s.record.migration, next)
-	if s.handOver.orders.TargetOwns && s.record.backend != s.handOver.target.name {
+	if s.handOver.orders.TargetOwns {
 		s.record.backend = s.handOver.target.name
+	}
+	if s.handOver.orders.Ended && s.record.backend == s.handOver.target.name {
 		s.record.placement = guard.Renamed(s.record.placement, s.onTarget)
 	}
 	s.record.migration = &next
@@ -234,7 +257,11 @@ func (r *Reconciler) act(ctx context.Context, s *scope, t turn) (backends.Progre
 
 // ask ends the pass with what a person has to decide.
 func (r *Reconciler) ask(_ context.Context, s *scope) error {
-	m := s.record.migration
+	m, overdue := s.record.migration, s.handOver.orders.Overdue
+	if overdue != "" {
+		return stall(v1alpha1.ReasonMigrationNotPossible, "the migration to backend %q has handed no cluster over yet: %s. It goes on when that is "+
+			"mended; or set spec.backend back to %q", m.To, overdue, m.From)
+	}
 	if m.Approval == "" || s.handOver.orders.Ended {
 		return nil
 	}
@@ -300,10 +327,10 @@ func (s *scope) migrationInput() migration.Input {
 // sideReport is what one backend says of one cluster.
 func (s *scope) sideReport(of end, cluster string, t backends.Target) migration.Report {
 	o, present := of.observed.Of(cluster)
-	if !present {
-		return migration.Report{}
-	}
 	c, known := of.fleet.Get(cluster)
+	if !present {
+		return migration.Report{Unknown: !known}
+	}
 	r := migration.Report{
 		Present: true, Yielded: o.Yielded, Leaving: o.Removing, Desired: o.Desired, Marked: len(o.Marks) > 0, Message: o.Message,
 		Rendered: o.Revision == s.plan.Revision && (t.Replicas == nil || o.Desired != nil && *o.Desired == *t.Replicas),

@@ -31,7 +31,12 @@ func (s *scope) desiredOf(of end) backends.Desired {
 	if of.name == other.of.name {
 		mine, other = other, mine
 	}
-	clusters := s.record.migration.Clusters
+	// A backend is not asked to run anything on a cluster that it does not know, and has nothing for.
+	clusters := slices.DeleteFunc(slices.Clone(s.record.migration.Clusters), func(c v1alpha1.MigrationClusterStatus) bool {
+		_, known := of.fleet.Get(mine.name(c))
+		_, present := of.observed.Of(mine.name(c))
+		return !known && !present
+	})
 	targets := targetsOf(s.targets, clusters, mine.name, mine.mode)
 	if !of.observed.Selection.Settled {
 		targets = nil // the placement comes first

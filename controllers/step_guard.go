@@ -21,25 +21,25 @@ func (r *Reconciler) guard(_ context.Context, s *scope) error {
 		Chosen: slices.Concat(s.choice.Clusters, s.keeps), FailedOver: s.choice.GivenUp,
 		Confirmation: s.fw.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: r.MaxRemovalPercent,
 	})
+	record.Group = s.choice.Group
+	return s.hold(record, removal)
+}
+
+// hold stops the pass at a removal that nobody asked for, or remembers a decision. What is new of it is written before anything follows
+// from it, so that it is not made anew from what is half carried out.
+func (s *scope) hold(record v1alpha1.PlacementRecord, removal *guard.Removal) error {
 	if removal == nil {
-		s.remembers(record)
+		before := s.fw.Status.Placement
+		if before == nil || !maps.Equal(guard.Decided(before), guard.Decided(&record)) {
+			s.stop, s.waiting = true, "the decision to be recorded"
+		}
+		s.record.placement = &record
 		return nil
 	}
-	s.record.placement = &record
 	return stall(v1alpha1.ReasonRemovalHeld,
 		"%s: this would take %d of %d replicas away, which no change of the spec asks for; nothing was changed. Correct the clusters' labels or "+
 			"availability on backend %q, or confirm with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
 		removal, removal.Lost, removal.Total, s.backend, s.fw.Name, s.fw.Namespace, v1alpha1.AnnotationConfirmRemoval, removal.Token)
-}
-
-// remembers keeps a decision. What is new is written before anything follows from it, so that it is not made anew from what is half
-// carried out.
-func (s *scope) remembers(record v1alpha1.PlacementRecord) {
-	record.Group = s.choice.Group
-	if s.fw.Status.Placement == nil || !maps.Equal(guard.Decided(s.fw.Status.Placement), guard.Decided(&record)) {
-		s.stop, s.waiting = true, "the decision to be recorded"
-	}
-	s.record.placement = &record
 }
 
 // runs are the clusters that have the workload, with the replicas that they run.

@@ -230,7 +230,7 @@ func isObserved(fw *v1alpha1.FleetWorkload) bool {
 // becomesStalled waits until a person must act, and returns the message.
 func becomesStalled(ctx context.Context, fw *v1alpha1.FleetWorkload, reason string) string {
 	GinkgoHelper()
-	eventually(ctx, fw, 30*time.Second, func(g Gomega) {
+	eventually(ctx, fw, readyTimeout, func(g Gomega) {
 		g.Expect(isObserved(fw)).To(BeTrue())
 		g.Expect(condition(fw, v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(condition(fw, v1alpha1.ConditionStalled).Reason).To(Equal(reason))

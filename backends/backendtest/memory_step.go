@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -43,7 +44,11 @@ func (b *MemoryBackend) Step() (changed bool) {
 	for _, obj := range b.backend.list(orderKind.Kind) {
 		order := read[memoryOrder](obj)
 		c, known := fleet.Get(order.Spec.Cluster)
-		if !known && order.Spec.Removal != "" || c.Ready == metav1.ConditionTrue {
+		switch {
+		case !known && order.Spec.Removal == "": // with a cluster goes what the backend had for it
+			b.backend.remove(Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}})
+			changed = true
+		case !known || c.Ready == metav1.ConditionTrue:
 			changed = b.advance(obj, order, known) || changed
 		}
 	}

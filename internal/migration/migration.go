@@ -23,6 +23,8 @@ import (
 
 // Report is what one backend says of the workload on one cluster.
 type Report struct {
+	// Unknown is true when the backend does not know the cluster, and has no object for it.
+	Unknown bool
 	// Present is true when the backend has an object for the cluster.
 	Present bool
 	// Yielded is true when that object, as the backend confirms, neither writes the member object nor would delete it.
@@ -50,6 +52,9 @@ func (r Report) yields() bool { return !r.Present || r.Yielded }
 type Pair struct {
 	Source, Target Report
 }
+
+// gone tells whether no backend knows the cluster any more: nothing is awaited of it.
+func (p Pair) gone() bool { return p.Source.Unknown && p.Target.Unknown }
 
 // Wave is one step of the migration.
 type Wave struct {
@@ -108,6 +113,8 @@ type Orders struct {
 	TargetOwns bool
 	// Ended is true when the migration is over; only its history is left in the record.
 	Ended bool
+	// Overdue says what keeps the first wave from beginning after its time is up; the migration waits on.
+	Overdue string
 	// Again is after what time the answer may be another one although nothing has happened; 0 when it is not.
 	Again time.Duration
 }
@@ -128,10 +135,11 @@ func Decide(old v1alpha1.MigrationStatus, in Input) (v1alpha1.MigrationStatus, O
 
 // decision is one pass of the machine.
 type decision struct {
-	rec   v1alpha1.MigrationStatus
-	in    Input
-	ended bool
-	again time.Duration
+	rec     v1alpha1.MigrationStatus
+	in      Input
+	ended   bool
+	overdue string
+	again   time.Duration
 }
 
 func (d *decision) freeze() {
@@ -162,7 +170,7 @@ func (d *decision) turn() {
 		d.setAll(v1alpha1.MigrationPhaseRollingBack)
 	case d.in.Forward && back:
 		d.enter(v1alpha1.MigrationPhaseShadowing)
-		d.rec.Wave = nil
+		d.rec.Wave, d.rec.WaveStartedAt = nil, at(d.in.Now)
 	}
 }
 
@@ -196,6 +204,7 @@ func (d *decision) validate() {
 		d.ended, d.rec = true, v1alpha1.MigrationStatus{History: d.rec.History}
 	case len(d.in.Problems) == 0:
 		d.enter(v1alpha1.MigrationPhaseShadowing)
+		d.rec.WaveStartedAt = at(d.in.Now)
 		d.setAll(v1alpha1.MigrationPhaseShadowing)
 	}
 }
@@ -212,13 +221,31 @@ func (d *decision) shadow() {
 	}
 	if ready {
 		d.begin(d.after(-1))
+		return
+	}
+	if d.rec.WaveStartedAt == nil {
+		d.rec.WaveStartedAt = at(d.in.Now)
+	}
+	if left := d.in.Timeout - d.in.Now.Sub(d.rec.WaveStartedAt.Time); left > 0 {
+		d.again = left
+		return
+	}
+	for _, c := range d.rec.Clusters {
+		if c.Message != "" {
+			d.overdue = fmt.Sprintf("cluster %s: not within %s: %s", c.Name, d.in.Timeout, c.Message)
+			return
+		}
 	}
 }
 
 // compare says what is missing before a cluster can be handed over; nothing when it can.
 func compare(p Pair) string {
 	switch {
-	case !p.Source.Current || !p.Source.Rendered:
+	case p.gone():
+		return ""
+	case p.Target.Unknown:
+		return "the new backend does not know the cluster any more"
+	case !p.Source.Unknown && (!p.Source.Current || !p.Source.Rendered):
 		return "the present backend does not report on the present manifest"
 	case p.Target.Leaving:
 		return "the new backend still removes what it had there"
@@ -286,6 +313,8 @@ func evidence(r Report) *v1alpha1.MigrationEvidence { return &r.Evidence }
 // missing says what a cluster that is handed over still lacks.
 func missing(c *v1alpha1.MigrationClusterStatus, p Pair) string {
 	switch {
+	case p.gone():
+		return ""
 	case !p.Source.yields():
 		return "the present backend has not confirmed that it has stopped"
 	case !p.Target.Rendered || !p.Target.Current || p.Target.Yielded:
@@ -401,6 +430,8 @@ func (d *decision) check(c *v1alpha1.MigrationClusterStatus, soak, soaking time.
 	}
 	known := p.Target.Current && p.Target.Rendered
 	switch {
+	case p.gone():
+		return "", ""
 	case known && settling(c, p):
 		broken, waits = fewer(c, p), "its pods are not all ready yet"
 	case known:
@@ -481,7 +512,7 @@ func (d *decision) rollBack() {
 		if !whole && c.Phase != v1alpha1.MigrationPhaseRollingBack {
 			continue
 		}
-		if p := d.in.Clusters[c.Name]; !p.Target.yields() || !p.Source.Current || p.Source.Yielded {
+		if p := d.in.Clusters[c.Name]; !p.Target.yields() || !p.Source.Unknown && (!p.Source.Current || p.Source.Yielded) {
 			done = false
 		}
 	}
@@ -503,7 +534,7 @@ func (d *decision) rollBack() {
 func (d *decision) marked(side func(Pair) Report) bool {
 	return slices.ContainsFunc(d.rec.Clusters, func(c v1alpha1.MigrationClusterStatus) bool {
 		r := side(d.in.Clusters[c.Name])
-		return r.Marked || !r.Current
+		return !r.Unknown && (r.Marked || !r.Current)
 	})
 }
 
@@ -592,7 +623,7 @@ func at(t time.Time) *metav1.Time {
 
 // orders are what the backends are to do now.
 func (d *decision) orders() Orders {
-	o := Orders{Ended: d.ended, Again: d.again}
+	o := Orders{Ended: d.ended, Overdue: d.overdue, Again: d.again}
 	switch d.rec.Phase {
 	case v1alpha1.MigrationPhaseShadowing, v1alpha1.MigrationPhaseHandingOver, v1alpha1.MigrationPhaseVerifying,
 		v1alpha1.MigrationPhaseRolledBack:

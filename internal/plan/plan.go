@@ -191,6 +191,35 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 	return targets, nil
 }
 
+// Shares are the replicas of each chosen cluster; nil for kinds without.
+func (p *Plan) Shares(fleet backends.Fleet, chosen []string, current map[string]int32) (map[string]int32, error) {
+	clusters, err := clustersOf(fleet, chosen)
+	if err != nil {
+		return nil, err
+	}
+	return p.shares(clusters, current)
+}
+
+// Pinned are the targets of clusters whose replicas were decided. One that gets none has its target all the same.
+func (p *Plan) Pinned(fleet backends.Fleet, chosen []string, shares map[string]int32) ([]backends.Target, error) {
+	clusters, err := clustersOf(fleet, chosen)
+	if err != nil {
+		return nil, err
+	}
+	targets, made := make([]backends.Target, 0, len(clusters)), manifests{}
+	for _, c := range clusters {
+		target := backends.Target{Cluster: c.Name, Hold: p.suspended(), Ownership: backends.OwnershipOwn}
+		if n := shares[c.Name]; p.Replicas != nil {
+			target.Replicas = &n
+		}
+		if target.Manifest, err = made.of(p, c, target.Replicas); err != nil {
+			return nil, err
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
+}
+
 // Adopts tells whether running member objects are taken over that have a number of replicas to keep.
 func (p *Plan) Adopts() bool {
 	return p.fw.Spec.ConflictPolicy == v1alpha1.ConflictPolicyAdopt && p.Replicas != nil
