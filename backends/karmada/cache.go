@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,7 +144,7 @@ type watches struct {
 	kinds map[schema.GroupVersionKind]bool
 	// owners maps bindings to FleetWorkloads. It is filled by every call that reads a workload, so that after the first
 	// pass over all FleetWorkloads it knows all.
-	owners map[types.NamespacedName]types.NamespacedName
+	owners map[types.NamespacedName]map[types.NamespacedName]bool
 	notify func(types.NamespacedName)
 }
 
@@ -174,27 +176,38 @@ func (w *watches) remember(q backends.Query) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.owners == nil {
-		w.owners = map[types.NamespacedName]types.NamespacedName{}
+		w.owners = map[types.NamespacedName]map[types.NamespacedName]bool{}
 	}
-	w.owners[bindingOf(q.Workload)] = q.Key.NamespacedName
+	readers := w.owners[bindingOf(q.Workload)]
+	if readers == nil {
+		readers = map[types.NamespacedName]bool{}
+		w.owners[bindingOf(q.Workload)] = readers
+	}
+	readers[q.Key.NamespacedName] = true
 }
 
 func (w *watches) forget(q backends.Query) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.owners[bindingOf(q.Workload)] == q.Key.NamespacedName {
+	readers := w.owners[bindingOf(q.Workload)]
+	delete(readers, q.Key.NamespacedName)
+	if len(readers) == 0 {
 		delete(w.owners, bindingOf(q.Workload))
 	}
 }
 
-// tell notifies of the FleetWorkload behind a binding.
+// tell notifies of all FleetWorkloads that look at a binding: whose it is can be another question, such as between one and its copy of
+// the same template.
 func (w *watches) tell(binding types.NamespacedName) {
 	w.mu.Lock()
-	owner, found := w.owners[binding]
+	readers := slices.Collect(maps.Keys(w.owners[binding]))
 	notify := w.notify
 	w.mu.Unlock()
-	if found && notify != nil {
-		notify(owner)
+	if notify == nil {
+		return
+	}
+	for _, reader := range readers {
+		notify(reader)
 	}
 }
 

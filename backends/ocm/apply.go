@@ -429,7 +429,12 @@ func (d *Driver) createWork(ctx context.Context, work *unstructured.Unstructured
 	if partial.Labels[v1alpha1.LabelUID] != string(key.UID) {
 		return nameConflict(work)
 	}
-	return nil
+	if partial.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator {
+		return nil
+	}
+	// Somebody took the label off by which the cache has it: nobody would look at it again.
+	return explain("put the label "+v1alpha1.LabelManagedBy+" back on "+title(work), client.IgnoreNotFound(d.hub.Patch(ctx, partial,
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelManagedBy, v1alpha1.ManagedByOperator)))))
 }
 
 // upToDate also sees fields that somebody has added to the manifest: for the API server it is one value.

@@ -7,11 +7,15 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
 // emptyCache has nothing.
@@ -47,5 +51,31 @@ func TestDecisionsOfFormerPlacements(t *testing.T) {
 	d.successors.drop(workload, nil)
 	if got := told("fw-web-1"); len(got) > 0 {
 		t.Errorf("told %v, who waits no longer", got)
+	}
+}
+
+// TestALabelThatWasTakenOff: without it a ManifestWork is in no cache, and would be made again on every pass.
+func TestALabelThatWasTakenOff(t *testing.T) {
+	key := wantedDelivery().Key
+	live := newOwnedObject(manifestWorkGVK, key, "m1", workName(key))
+	labels := live.GetLabels()
+	delete(labels, v1alpha1.LabelManagedBy)
+	live.SetLabels(labels)
+	d := &Driver{hub: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(live).Build()}
+	p, err := newPlan(wantedDelivery(), Options{}.withDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := p.targets[0].work.DeepCopy()
+	work.SetNamespace("m1")
+	if err := d.createWork(t.Context(), work, key); err != nil {
+		t.Fatal(err)
+	}
+	got := unstructuredOf(manifestWorkGVK)
+	if err := d.hub.Get(t.Context(), client.ObjectKeyFromObject(live), got); err != nil {
+		t.Fatal(err)
+	}
+	if got.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator {
+		t.Errorf("labels %v", got.GetLabels())
 	}
 }

@@ -159,12 +159,7 @@ func companionResource(at string, obj *unstructured.Unstructured, kinds *interpr
 // Bare is an object without what API servers and their clients add: it can be sent to another cluster.
 func Bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	out := obj.DeepCopy()
-	if metadata, ok := out.Object["metadata"].(map[string]any); ok {
-		for _, field := range serverMetadata {
-			delete(metadata, field)
-		}
-	}
-	delete(out.Object, "status")
+	strip(out)
 	annotations := out.GetAnnotations()
 	for key := range annotations {
 		if slices.Contains(localAnnotations(), key) {

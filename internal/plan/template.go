@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +30,35 @@ import (
 var serverMetadata = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 	"managedFields", "selfLink", "ownerReferences", "finalizers", "generateName",
+}
+
+// claims are the prefixes of labels and annotations by which an orchestrator marks what is its own. A template copied from an object
+// that one carries has them; sent on, they would claim the workload for a policy that it has nothing to do with
+// (karmada pkg/util/constants.go).
+var claims = []string{
+	"propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/", "resourcebinding.karmada.io/", "clusterresourcebinding.karmada.io/",
+	"work.karmada.io/", "resourcetemplate.karmada.io/", "karmada.io/managed",
+}
+
+// strip takes off what API servers and orchestrators have added.
+func strip(obj *unstructured.Unstructured) {
+	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
+		for _, field := range serverMetadata {
+			delete(metadata, field)
+		}
+	}
+	delete(obj.Object, "status")
+	claimed := func(key, _ string) bool {
+		return slices.ContainsFunc(claims, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	}
+	if labels := obj.GetLabels(); labels != nil {
+		maps.DeleteFunc(labels, claimed)
+		obj.SetLabels(labels)
+	}
+	if annotations := obj.GetAnnotations(); annotations != nil {
+		maps.DeleteFunc(annotations, claimed)
+		obj.SetAnnotations(annotations)
+	}
 }
 
 func invalidTemplate(field, value, message, remedy string) error {
@@ -61,12 +92,7 @@ func Manifest(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
 	if err := checkMetadata(obj); err != nil {
 		return nil, err
 	}
-	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
-		for _, field := range serverMetadata {
-			delete(metadata, field)
-		}
-	}
-	delete(obj.Object, "status")
+	strip(obj)
 	return normalize(obj)
 }
 
