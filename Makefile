@@ -113,6 +113,10 @@ soak: ## Hunt with random edits and faults, then run the sweeps whole (SECONDS=6
 	@SOAK_SECONDS=$(or $(SECONDS),600) SOAK_CALM=1m SOAK_SEED=$(SEED) hack/e2e soak
 	@if [ '$(SWEEPS)' != none ]; then E2E_SWEEPS=whole DRIVERS_RUN=TestConformance/conformance/cut_off E2E_ARGS='--label-filter=sweep' hack/e2e drivers scenarios; fi
 
+.PHONY: histories
+histories: ## Hunt with random histories through the reconciler and backends in memory (HISTORIES=n, HISTORY=seed runs one again)
+	@HISTORIES=$(or $(HISTORIES),100) go test -vet=off -tags histories -count=1 -timeout 0 -run TestHistories ./controllers
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
 	@FUZZTIME=$(FUZZTIME) hack/fuzz

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -163,6 +164,24 @@ func TestAHeldTakeOverGoesOnWhenTheSpecKeepsWhatRuns(t *testing.T) {
 	w.settle()
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 	w.want("5 1 -1")
+}
+
+// TestCompanionsComeAfterTheLook: a cluster that has them and no answer yet would pass for one that has the workload already.
+func TestCompanionsComeAfterTheLook(t *testing.T) {
+	w := newWorld(t)
+	w.runs("m1", 5)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
+		adopt(6, preferring(v1alpha1.DivisionPreferenceWeighted), "m1", "m2")(s)
+		s.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`)}}
+	})
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAdoptionHeld, "m1 runs 5 and would be given 3")
+	w.untouched("m1")
+	w.want("5 -1 -1")
+	w.confirm()
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	w.want("3 3 -1")
 }
 
 func TestALostClusterIsWaitedForBeforeAnythingIsTakenOver(t *testing.T) {

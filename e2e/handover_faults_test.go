@@ -131,6 +131,12 @@ func (o *operator) frozenWhile(ctx context.Context, l loss, all, others []*lived
 	GinkgoHelper()
 	By(l.what)
 	phases := phasesOf(ctx, all)
+	lost := true
+	DeferCleanup(func(ctx SpecContext) {
+		if lost { // nothing could be deleted
+			l.restore(ctx)
+		}
+	})
 	l.lose(ctx)
 	turn(ctx, others...)
 	look(ctx, all)
@@ -140,9 +146,11 @@ func (o *operator) frozenWhile(ctx context.Context, l loss, all, others []*lived
 			continue
 		}
 		unavailable(ctx, r.fw)
-		Expect(r.fw.Status.Migration.FrozenSince).NotTo(BeNil())
+		// A pass that had read both backends before, and could not write, says so first.
+		eventually(ctx, r.fw, readyTimeout, func(g Gomega) { g.Expect(r.fw.Status.Migration.FrozenSince).NotTo(BeNil()) })
 		Expect(r.fw.Status.Migration.Phase).To(Equal(phases[r.fw.Namespace+"/"+r.fw.Name]))
 	}
+	lost = false
 	l.restore(ctx)
 	o.goesOn(ctx, all)
 	inPhase(ctx, v1alpha1.MigrationPhaseShadowing, others...)

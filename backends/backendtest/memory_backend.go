@@ -336,3 +336,6 @@ func (b *MemoryBackend) fleetChanged() {
 	b.announce(types.NamespacedName{})
 	b.settleIfAuto()
 }
+
+// Remove deletes a member object behind every backend's back.
+func Remove(b *MemoryBackend, cluster string, ref Ref) { b.members.store(cluster).remove(ref) }

@@ -78,6 +78,14 @@ func (o *Oracle) SeeObject(cluster string, k history.Key, now Object, happened S
 	m.object = &now
 }
 
+// UID is that of the member object that was seen last; empty when there is none.
+func (o *Oracle) UID(cluster string, k history.Key) string {
+	if m := o.workload(k).on(cluster); m.object != nil {
+		return m.object.UID
+	}
+	return ""
+}
+
 // ObjectGone judges that a member object is no longer there. One that another has replaced is gone already.
 func (o *Oracle) ObjectGone(cluster string, k history.Key, uid string, happened Span) {
 	m := o.workload(k).on(cluster)

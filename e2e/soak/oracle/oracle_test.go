@@ -349,6 +349,21 @@ func TestLabels(t *testing.T) {
 		c.ObjectGone("a", web, "o-a", c.live())
 		c.innocent("it was confirmed")
 	})
+	t.Run("one goes and another comes", func(t *testing.T) {
+		c := settled(t, byLabel)
+		c.unlabel("c")
+		c.ObjectGone("c", web, "o-c", c.live())
+		for len(c.workload(web).on("c").live()) > 0 {
+			c.podGoes("c")
+		}
+		c.runs(map[string]int{"a": 3, "b": 3})
+		c.unlabel("a")
+		c.fact(history.Label, "c", func(f *history.Cluster) { f.Labels = map[history.Key]bool{web: true} })
+		c.object("b", 2)
+		c.innocent("a is gone on with for a while, and shares with b and c")
+		c.object("b", 1)
+		c.guilty("to 1 of")
+	})
 	t.Run("what has never run is not held", func(t *testing.T) {
 		c := newCourt(t)
 		c.edit("create", func(s *history.Spec) { *s = history.Spec{Replicas: 6, Divided: true}; byLabel(s) })

@@ -4,6 +4,7 @@ package oracle
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -137,6 +138,9 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 					reason = why(o.facts[f].why, f > in.firstFact)
 				}
 				all = append(all, o.under(w, &spec, later.base, o.facts[f].clusters, reason)...)
+				if labelled, more := o.labelled(w.key, in.firstFact, f); more {
+					all = append(all, o.under(w, &spec, later.base, labelled, reason)...)
+				}
 				// As long as an edit has not been carried out, a removal is measured by what ran before it.
 				if after := share.Of(w.key, spec, o.facts[f].clusters); max(i, j) > in.first && !share.Held(ran, after) {
 					all = append(all, outcome{spec: &spec, shares: after, why: reason})
@@ -145,6 +149,26 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 		}
 	}
 	return all
+}
+
+// labelled are facts with the labels that clusters had until then, and whether there are any: a cluster that loses its label is gone on
+// with for half a minute, whatever others do meanwhile.
+func (o *Oracle) labelled(k history.Key, first, last int) (facts history.Facts, more bool) {
+	facts = o.facts[last].clusters
+	for _, f := range o.facts[first:last] {
+		for _, name := range f.clusters.Names() {
+			if c := facts[name]; f.clusters[name].Labels[k] && c.Joined && !c.Labels[k] {
+				labels := maps.Clone(c.Labels)
+				if labels == nil {
+					labels = map[history.Key]bool{}
+				}
+				labels[k] = true
+				c.Labels = labels
+				facts, more = facts.With(name, c), true
+			}
+		}
+	}
+	return facts, more
 }
 
 func why(text string, asked bool) string {
