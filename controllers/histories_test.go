@@ -257,6 +257,11 @@ func (p *past) do(a history.Action) {
 		p.oracle.Begin(a, p.Clock.Now())
 		p.facts = p.facts.After(a)
 		p.setCluster(a.Cluster)
+		if a.Verb == history.Leave { // what runs there goes along
+			for k := range p.kinds {
+				backendtest.Remove(p.members[history.Karmada], a.Cluster, p.ref(k))
+			}
+		}
 	}
 }
 

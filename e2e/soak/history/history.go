@@ -109,6 +109,11 @@ func (s Spec) SamePlaces(o Spec) bool {
 // SameClusters tells whether another spec chooses clusters as this one does.
 func (s Spec) SameClusters(o Spec) bool { return s.Clusters.Equal(o.Clusters) }
 
+// SameDivision tells whether another spec divides replicas as this one does, however many they are.
+func (s Spec) SameDivision(o Spec) bool {
+	return s.Divided == o.Divided && maps.Equal(s.Weights, o.Weights)
+}
+
 // Equal tells whether two selections are the same.
 func (s Selection) Equal(o Selection) bool {
 	return s.ByLabel == o.ByLabel && slices.Equal(s.Names, o.Names) && slices.Equal(s.Exclude, o.Exclude)

@@ -137,8 +137,18 @@ func Held(before, after Shares) bool {
 // the spec was last carried out. An edit excuses just what it asks for: one that chooses clusters as before excuses none that has
 // left, and one that comes while a removal is held does not let it go.
 func Base(k history.Key, before, after history.Spec, base, now history.Facts) history.Facts {
-	if before.SameClusters(after) || Held(Of(k, before, base), Of(k, before, now)) {
+	switch {
+	case Held(Of(k, before, base), Of(k, before, now)):
+		return base
+	case !before.SameClusters(after):
+		return now
+	case before.SameDivision(after):
 		return base
 	}
-	return now
+	for _, name := range Chosen(k, after.Clusters, now) {
+		if !slices.Contains(Chosen(k, after.Clusters, base), name) {
+			base = base.With(name, now[name]) // the new division is over those that have joined, too
+		}
+	}
+	return base
 }

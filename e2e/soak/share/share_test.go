@@ -131,7 +131,8 @@ func TestHeld(t *testing.T) {
 
 func TestBase(t *testing.T) {
 	spec := history.Spec{Replicas: 6, Divided: true, Clusters: history.Selection{ByLabel: true}}
-	other, more, image := spec, spec, spec
+	other, more, image, weights := spec, spec, spec, spec
+	weights.Weights = map[string]int{"a": 2, "b": 1, "c": 1}
 	other.Clusters.Exclude, more.Replicas, image.Pods.Image = []string{"d"}, 9, "2.0"
 	all, two, one := facts("a", "b", "c"), facts("a", "b"), facts("a")
 	for name, c := range map[string]struct {
@@ -140,6 +141,7 @@ func TestBase(t *testing.T) {
 	}{
 		"an edit of clusters counts from now on":      {other, two, two},
 		"another number excuses no cluster":           {more, two, all},
+		"nor do other weights":                        {weights, two, all},
 		"another image excuses nothing":               {image, two, all},
 		"an edit does not let go what is held":        {other, one, all},
 		"nor does an edit of anything else meanwhile": {image, one, all},
@@ -148,5 +150,16 @@ func TestBase(t *testing.T) {
 		if !slices.Equal(Chosen(web, spec.Clusters, got), Chosen(web, spec.Clusters, c.want)) {
 			t.Errorf("%s: got %v", name, got)
 		}
+	}
+}
+
+// Other weights divide over the clusters that have joined, too.
+func TestBaseAfterAJoin(t *testing.T) {
+	spec := history.Spec{Replicas: 7, Divided: true, Clusters: history.Selection{ByLabel: true}, Weights: map[string]int{"a": 1, "b": 5}}
+	after := spec
+	after.Weights = map[string]int{"a": 5, "b": 5}
+	got := Base(web, spec, after, facts("b"), facts("a", "b"))
+	if chosen := Chosen(web, spec.Clusters, got); !slices.Equal(chosen, []string{"a", "b"}) {
+		t.Errorf("measured by %v", chosen)
 	}
 }
