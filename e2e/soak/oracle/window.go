@@ -137,10 +137,7 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 				if reason == "" {
 					reason = why(o.facts[f].why, f > in.firstFact)
 				}
-				all = append(all, o.under(w, &spec, later.base, o.facts[f].clusters, reason)...)
-				if labelled, more := o.labelled(w.key, in.firstFact, f); more {
-					all = append(all, o.under(w, &spec, later.base, labelled, reason)...)
-				}
+				all = append(all, o.under(w, &spec, later.base, o.seen(w.key, in.firstFact, f), reason)...)
 				// As long as an edit has not been carried out, a removal is measured by what ran before it.
 				if after := share.Of(w.key, spec, o.facts[f].clusters); max(i, j) > in.first && !share.Held(ran, after) {
 					all = append(all, outcome{spec: &spec, shares: after, why: reason})
@@ -151,10 +148,10 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 	return all
 }
 
-// labelled are facts with the labels that clusters had until then, and whether there are any: a cluster that loses its label is gone on
-// with for half a minute, whatever others do meanwhile.
-func (o *Oracle) labelled(k history.Key, first, last int) (facts history.Facts, more bool) {
-	facts = o.facts[last].clusters
+// seen are the facts that may be acted upon: those of now, and those with the labels that clusters had until then. A cluster that loses
+// its label is gone on with for half a minute, whatever others do meanwhile.
+func (o *Oracle) seen(k history.Key, first, last int) []history.Facts {
+	facts, more := o.facts[last].clusters, false
 	for _, f := range o.facts[first:last] {
 		for _, name := range f.clusters.Names() {
 			if c := facts[name]; f.clusters[name].Labels[k] && c.Joined && !c.Labels[k] {
@@ -168,7 +165,10 @@ func (o *Oracle) labelled(k history.Key, first, last int) (facts history.Facts, 
 			}
 		}
 	}
-	return facts, more
+	if !more {
+		return []history.Facts{facts}
+	}
+	return []history.Facts{o.facts[last].clusters, facts}
 }
 
 func why(text string, asked bool) string {
@@ -178,12 +178,14 @@ func why(text string, asked bool) string {
 	return text
 }
 
-// under are the outcomes of one spec under one set of facts.
-func (o *Oracle) under(w *workload, spec *history.Spec, base, facts history.Facts, why string) []outcome {
+// under are the outcomes of one spec under any of some facts.
+func (o *Oracle) under(w *workload, spec *history.Spec, base history.Facts, seen []history.Facts, why string) []outcome {
 	var all []outcome
-	for _, out := range share.Cases(w.key, *spec, facts, w.runs) {
-		shares, _ := share.Asked(w.key, *spec, share.Without(base, out), share.Without(facts, out))
-		all = append(all, outcome{spec: spec, shares: shares, why: why})
+	for _, facts := range seen {
+		for _, out := range share.Cases(w.key, *spec, facts, w.runs) {
+			shares, _ := share.Asked(w.key, *spec, share.Without(base, out), share.Without(facts, out))
+			all = append(all, outcome{spec: spec, shares: shares, why: why})
+		}
 	}
 	return all
 }
