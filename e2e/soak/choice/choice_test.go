@@ -146,6 +146,9 @@ func TestFindings(t *testing.T) {
 			s.grown = true
 			return labelOff(m, s, "member1")
 		}, true},
+		"a take-over by few": {"N4", history.Spec{}, nil, func(_ *model, s *slot) history.Action {
+			return edited(s, func(spec *history.Spec) { spec.Adopt, spec.Divided, spec.Replicas = true, true, 2 })
+		}, true},
 		"most at once": {"A3", history.Spec{Divided: true, Weights: map[string]int{"member1": 1, "member2": 1, "member3": 4}, Clusters: byLabel}, nil,
 			func(m *model, s *slot) history.Action { return labelOff(m, s, "member3") }, false},
 		"few for its clusters while it moves": {"C12", history.Spec{Divided: true}, nil, func(m *model, s *slot) history.Action {

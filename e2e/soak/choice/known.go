@@ -28,6 +28,7 @@ func Findings() []Finding {
 		{"C12", "a total below the number of clusters, and the visitor's leave, while a workload changes its backend", strands},
 		{"N1", "a total that gives a share to other clusters, while a workload changes its backend", spreads},
 		{"N2", "edits of replicas while a workload changes its backend, and a change of backend while one of its clusters is lost", starves},
+		{"N4", "a take-over with fewer replicas than clusters to divide them over", adoptsFew},
 		{"N3", "companions that are taken from a suspended workload", forgets},
 	}
 }
@@ -91,6 +92,16 @@ func strands(m *model, a history.Action) bool {
 		few := c.after.Divided && c.after.Replicas < clusters && c.after.Replicas < c.before.Replicas
 		_, placed := share.Of(c.s.key, c.before, c.now)[a.Cluster]
 		return few || a.Verb == history.Leave && placed
+	})
+}
+
+// adoptsFew: Karmada makes no Work for a cluster that gets nothing, and so nobody asks that cluster what it runs.
+func adoptsFew(m *model, a history.Action) bool {
+	return slices.ContainsFunc(m.slots, func(s *slot) bool {
+		if a.Verb != history.Apply || a.Workload != s.key || !a.Spec.Adopt || !a.Spec.Divided {
+			return false
+		}
+		return a.Spec.Replicas < len(share.Chosen(s.key, a.Spec.Clusters, m.facts))
 	})
 }
 
