@@ -45,7 +45,9 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 	edited := record.ClustersHash != asked.Clusters
 	for i := range d.Record.Clusters {
 		row := &d.Record.Clusters[i]
-		if slices.Contains(s.Clusters, row.Name) || edited && !slices.Contains(s.Matching, row.Name) {
+		// A choice may be from before a label went.
+		chosen, matches := slices.Contains(s.Clusters, row.Name), slices.Contains(s.Matching, row.Name)
+		if chosen && matches || edited && !matches {
 			row.DeselectedAt = nil
 			continue
 		}
@@ -53,10 +55,13 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 			row.DeselectedAt = &s.Now
 		}
 		left := Patience - s.Now.Sub(row.DeselectedAt.Time)
-		if _, known := s.Fleet.Get(row.Name); !known || left <= 0 {
+		// What the workload was to leave already does not get it back.
+		if _, known := s.Fleet.Get(row.Name); !known || left <= 0 || row.Replicas == nil {
 			continue
 		}
-		d.Clusters, d.Missing = append(d.Clusters, row.Name), append(d.Missing, row.Name)
+		if d.Missing = append(d.Missing, row.Name); !chosen {
+			d.Clusters = append(d.Clusters, row.Name)
+		}
 		if d.Again == 0 || left < d.Again {
 			d.Again = left
 		}

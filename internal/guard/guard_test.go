@@ -206,10 +206,12 @@ func TestWithoutARecord(t *testing.T) {
 func TestDeselect(t *testing.T) {
 	begin := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	asked := Asked{Clusters: "all"}
-	record := &v1alpha1.PlacementRecord{ClustersHash: "all", Clusters: []v1alpha1.ClusterShare{{Name: "a"}, {Name: "b"}, {Name: "gone"}}}
+	record := &v1alpha1.PlacementRecord{ClustersHash: "all", Clusters: []v1alpha1.ClusterShare{
+		{Name: "a", Replicas: new(int32)}, {Name: "b", Replicas: new(int32)}, {Name: "gone", Replicas: new(int32)}, {Name: "left"},
+	}}
 	ask := func(record *v1alpha1.PlacementRecord, asked Asked, after time.Duration, matching string, chosen ...string) Deselected {
 		return Deselect(record, asked, Selection{
-			Clusters: chosen, Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}}},
+			Clusters: chosen, Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}, {Name: "left"}}},
 			Matching: strings.Fields(matching), Now: metav1.NewTime(begin.Add(after)),
 		})
 	}
@@ -229,8 +231,9 @@ func TestDeselect(t *testing.T) {
 		"taken out by an edit":                 {ask(record, Asked{Clusters: "a"}, 0, "a", "a"), []string{"a"}},
 		"still matched after an edit":          {ask(record, Asked{Clusters: "most"}, 0, "a b", "a"), []string{"a", "b"}},
 		"chosen again":                         {ask(first.Record, asked, time.Second, "a b", "a", "b"), []string{"a", "b"}},
+		"chosen, and no longer matched":        {Deselected{Clusters: ask(record, asked, 0, "a", "a", "b").Missing}, []string{"b"}},
 		"nothing was carried out":              {ask(nil, asked, 0, "a b", "a"), []string{"a"}},
-		"since when is forgotten once it back": {ask(ask(first.Record, asked, 9*time.Second, "", "a", "b").Record, asked, Patience, "", "a"), []string{"a", "b"}},
+		"since when is forgotten once it back": {ask(ask(first.Record, asked, 9*time.Second, "a b", "a", "b").Record, asked, Patience, "a", "a"), []string{"a", "b"}},
 	} {
 		if !slices.Equal(test.got.Clusters, test.want) {
 			t.Errorf("%s: %v, want %v", name, test.got.Clusters, test.want)
