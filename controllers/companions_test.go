@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 )
 
@@ -188,7 +189,7 @@ func TestWhatMayNotBeReadIsExplained(t *testing.T) {
 		w.backend.Step()
 	}
 	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonDependencyForbidden, "configmaps", "leaveOut")
-	if result, err := w.reconcile(); err != nil || result.RequeueAfter != lookAgain {
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.LookAgain {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	w.sources.err = nil

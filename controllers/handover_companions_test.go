@@ -5,14 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 )
 
@@ -50,19 +46,4 @@ func TestCompanionsChangeBackends(t *testing.T) {
 	w.both(two)
 	w.wantSent("two", "own")
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-}
-
-// TestWhatIsSharedIsToldOn: what one backend says of companions reaches the other's driver, by its own names of clusters.
-func TestWhatIsSharedIsToldOn(t *testing.T) {
-	obj := &unstructured.Unstructured{}
-	obj.SetKind("ConfigMap")
-	obj.SetName("settings")
-	all := []backends.Companion{{Object: obj, Shared: true}}
-	share(all, "t1", backends.ClusterObservation{Serves: map[string][]types.UID{"ConfigMap settings": {"b"}}})
-	share(all, "t2", backends.ClusterObservation{Foreign: []string{"ConfigMap settings"}})
-	share(all, "t3", backends.ClusterObservation{Serves: map[string][]types.UID{"Secret settings": {"b"}}})
-	want := []backends.Companion{{Object: obj, Shared: true, Elsewhere: map[string][]types.UID{"t1": {"b"}}, Foreign: []string{"t2"}}}
-	if diff := cmp.Diff(want, all); diff != "" {
-		t.Error(diff)
-	}
 }

@@ -1,5 +1,5 @@
-// Package controllers reconciles FleetWorkloads: observe, decide, apply, status. Only observe and apply do I/O, through
-// the driver of the backend that spec.backend names; the status is written at one exit.
+// Package controllers reconciles FleetWorkloads: read, decide, record, carry out, status. What a pass does is decided by internal/pass
+// alone; here is what reads and writes, through the drivers of backends and the management cluster's API server.
 package controllers
 
 import (
@@ -71,12 +71,6 @@ type BackendEvent struct {
 	Name    types.NamespacedName
 }
 
-// step is one part of a pass. It may end the pass with an error, or by setting scope.stop.
-type step struct {
-	name string
-	run  func(context.Context, *scope) error
-}
-
 // SetupWithManager registers the reconciler. Events of backends arrive on the channel.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, backendEvents <-chan event.TypedGenericEvent[BackendEvent]) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.FleetWorkload{}, backendIndex, indexBackends)
@@ -114,40 +108,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	if fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
 		return written(r.addFinalizer(ctx, fw))
 	}
-	s := newScope(fw, r.Clock.Now())
-	if !fw.DeletionTimestamp.IsZero() {
-		return r.finish(ctx, s, run(ctx, s, r.deleteSteps()))
+	d, err := r.decide(ctx, fw)
+	if err != nil {
+		return written(err)
 	}
-	if handsOver(fw) {
-		return r.finish(ctx, s, run(ctx, s, r.handOverSteps()))
+	if err := r.keep(ctx, fw, d.Keep); err != nil {
+		return r.finish(ctx, fw, d.Fail(err))
 	}
-	return r.finish(ctx, s, run(ctx, s, []step{
-		{"identify workload", r.identify},
-		{"resolve backend", r.resolveBackend},
-		{"claim", r.claim},
-		{"observe", r.observe},
-		{"understand spec", r.understand},
-		{"choose clusters", r.chooseClusters},
-		{"guard adoption", r.guardAdoption},
-		{"guard", r.guard},
-		{"gather companions", r.gather},
-		{"apply", r.apply},
-		{"validate migration", r.validate},
-		{"complain", r.complain},
-	}))
-}
-
-// run carries steps out in order until one fails or says stop.
-func run(ctx context.Context, s *scope, steps []step) error {
-	for _, step := range steps {
-		if err := step.run(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
-		}
-		if s.stop {
-			return nil
-		}
+	outcomes := r.carryOut(ctx, d.Orders)
+	if outdated(outcomes) {
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
-	return nil
+	result := d.Conclude(outcomes)
+	if err := r.keep(ctx, fw, result.Keep); err != nil {
+		return r.finish(ctx, fw, d.Fail(err))
+	}
+	return r.finish(ctx, fw, result)
 }
 
 // addFinalizer makes sure that nothing is left on a backend when the FleetWorkload goes. Our own watch brings us back.

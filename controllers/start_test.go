@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 // slow is a registry that is not connected yet.
@@ -32,13 +33,13 @@ func TestAStatusOutlivesTheStartOfTheOperator(t *testing.T) {
 	}
 	before := w.writes
 	for range 2 {
-		if result, err := w.reconcile(); err != nil || result.RequeueAfter != startingRetry || w.writes != before {
+		if result, err := w.reconcile(); err != nil || result.RequeueAfter != 250*time.Millisecond || w.writes != before {
 			t.Errorf("got %+v, %v, %d writes", result, err, w.writes-before)
 		}
 		clock.SetTime(clock.Now().Add(19 * time.Second))
 	}
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-	if result, err := w.reconcile(); err != nil || result.RequeueAfter != lookAgain {
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.LookAgain {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonBackendNotReady, "not connected yet")

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 // Turns bound how many FleetWorkloads are handed over at once. They are no position: who is being handed over stands in
@@ -93,7 +94,7 @@ func migrating(ctx context.Context, c client.Reader) (map[types.NamespacedName]b
 	}
 	begun := map[types.NamespacedName]bool{}
 	for i := range all.Items {
-		if fw := &all.Items[i]; handsOver(fw) && fw.Status.Migration.Approval == "" {
+		if fw := &all.Items[i]; pass.HandsOver(fw) && fw.Status.Migration.Approval == "" {
 			begun[client.ObjectKeyFromObject(fw)] = true
 		}
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
-	"github.com/fleetworkload/fleetworkload/internal/migration"
-	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 // rehearsal is a migration that is thought of, and that nothing is done for.
@@ -29,10 +28,8 @@ type rehearsal struct {
 
 	// from and target are the two backends.
 	from, target backend
-	// runs is what the workload runs on the backend that has it.
-	runs answer
-	// there is the plan with the clusters' names as the target has them.
-	there    *plan.Plan
+	// decision is what the operator would decide if it were asked for the migration now.
+	decision *pass.Decision
 	clusters []v1alpha1.MigrationClusterStatus
 	problems []string
 }
@@ -126,33 +123,39 @@ func (r *rehearsal) validate() error {
 	if r.target, unusable = r.source.backend(r.to); errors.Is(unusable, backends.ErrNotConfigured) {
 		return noBackend(r.source, "--to", r.to)
 	}
-	if r.runs, err = r.from.answer(r.fw, kinds); err != nil {
-		r.object("backend %q: %w", r.from.name, err)
+	fw := r.fw.DeepCopy()
+	fw.Spec.Backend, fw.Spec.Dependencies = r.to, v1alpha1.DependencyPolicyIgnore
+	if r.decision, err = r.from.rehearse(fw, kinds, func(in *pass.In, reads pass.Reads) { r.read(in, reads, unusable) }); err != nil {
+		r.object("%w", err)
 		return nil
 	}
-	if r.there, err = r.runs.plan.With(r.target.aliases.Written(r.fw, r.to)); err != nil {
-		return err
-	}
-	if unusable != nil {
-		r.object("backend %q: %w", r.to, unusable)
-	} else {
-		var against []string
-		r.clusters, against = r.candidate().Validate()
-		r.problems = append(r.problems, against...)
-		r.try()
+	if m := r.decision.Beginning(); m != nil {
+		r.clusters = m.Clusters
+		for _, problem := range m.Problems {
+			r.object("%s", problem)
+		}
 	}
 	r.lookAtPresent()
 	return nil
 }
 
-// candidate is what the operator would validate.
-func (r *rehearsal) candidate() migration.Candidate {
-	side := func(b backend) migration.Side {
-		return migration.Side{Name: b.name, Features: b.features, Fleet: b.fleet}
+// read answers for both backends. The target's driver says what it could not write, and its API server what it would refuse.
+func (r *rehearsal) read(in *pass.In, reads pass.Reads, unusable error) {
+	r.from.read(in, reads)
+	for _, read := range reads.Sides {
+		switch {
+		case read.Backend != r.to:
+		case unusable != nil:
+			in.Sides[r.to] = &pass.Side{Err: unusable}
+		default:
+			in.Sides[r.to] = r.target.side(read)
+		}
 	}
-	return migration.Candidate{
-		Source: side(r.from), Target: side(r.target), Plan: r.runs.plan, There: r.there, Aliases: r.from.aliases,
-		Targets: r.runs.targets, Strategy: r.from.aliases.Written(r.fw, r.from.name).Spec.Migration,
+	if turn := true; reads.Turn {
+		in.Turn = &turn
+	}
+	if reads.Trial != nil {
+		in.Trial = r.try(reads.Trial.Desired)
 	}
 }
 
@@ -165,32 +168,12 @@ func (r *rehearsal) object(format string, args ...any) {
 }
 
 // try has the target's driver say what it could not write, and its API server what it would refuse.
-func (r *rehearsal) try() {
-	var targets []backends.Target
-	for _, c := range r.clusters {
-		if t, known := r.targetOf(c); known {
-			t.Cluster, t.Ownership = migration.NameOnTarget(c), backends.OwnershipShadow
-			targets = append(targets, t)
-		}
-	}
-	if len(targets) == 0 {
-		return
-	}
-	desired := r.there.Desired(targets)
-	if _, err := r.target.rendered(desired); err != nil {
-		r.object("backend %q: %w", r.to, err)
-		return
-	}
-	if r.target.try == nil {
-		return
+func (r *rehearsal) try(desired backends.Desired) *pass.Trial {
+	if _, err := r.target.rendered(desired); err != nil || r.target.try == nil {
+		return &pass.Trial{Err: err}
 	}
 	against, err := r.target.try(desired)
-	if err != nil {
-		against = append(against, err.Error())
-	}
-	for _, why := range against {
-		r.object("backend %q: %s", r.to, why)
-	}
+	return &pass.Trial{Against: against, Err: err}
 }
 
 // lookAtPresent tells what keeps the operator from a migration before it looks at the target.
@@ -204,9 +187,9 @@ func (r *rehearsal) lookAtPresent() {
 	if r.from.observe == nil {
 		return
 	}
-	for _, t := range r.runs.targets {
+	for _, t := range r.decision.Targets() {
 		o := r.reportOf(t.Cluster)
-		if o == nil || o.Revision != r.runs.plan.Revision || !equality.Semantic.DeepEqual(o.Desired, t.Replicas) {
+		if o == nil || o.Revision != r.decision.Revision() || !equality.Semantic.DeepEqual(o.Desired, t.Replicas) {
 			r.object("backend %s has not carried out the present spec yet", r.from.name)
 			return
 		}
@@ -214,18 +197,28 @@ func (r *rehearsal) lookAtPresent() {
 }
 
 func (r *rehearsal) targetOf(c v1alpha1.MigrationClusterStatus) (backends.Target, bool) {
-	i := slices.IndexFunc(r.runs.targets, func(t backends.Target) bool { return t.Cluster == c.Name })
+	targets := r.decision.Targets()
+	i := slices.IndexFunc(targets, func(t backends.Target) bool { return t.Cluster == c.Name })
 	if i < 0 {
 		return backends.Target{}, false
 	}
-	return r.runs.targets[i], true
+	return targets[i], true
+}
+
+// reports are those of the present backend.
+func (r *rehearsal) reports() []backends.ClusterObservation {
+	if r.decision == nil || r.decision.Observed() == nil || r.from.observe == nil {
+		return nil
+	}
+	return r.decision.Observed().Clusters
 }
 
 // reportOf is what the present backend says of a cluster; nil when it says nothing.
 func (r *rehearsal) reportOf(cluster string) *backends.ClusterObservation {
-	for i, o := range r.runs.observed.Clusters {
+	all := r.reports()
+	for i, o := range all {
 		if o.Cluster == cluster {
-			return &r.runs.observed.Clusters[i]
+			return &all[i]
 		}
 	}
 	return nil
@@ -237,7 +230,7 @@ func (r *rehearsal) ready(t backends.Target) *int32 {
 	if o == nil || o.Status == nil {
 		return nil
 	}
-	state, err := r.runs.plan.Kind.State(interpreter.Report{Manifest: t.Manifest, Desired: t.Replicas, Status: o.Status})
+	state, err := r.decision.Kind().State(interpreter.Report{Manifest: t.Manifest, Desired: t.Replicas, Status: o.Status})
 	if err != nil {
 		return nil
 	}

@@ -56,11 +56,11 @@ func revisionOf(t *testing.T, fw *v1alpha1.FleetWorkload, from source) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := b.answer(fw, kinds)
+	d, err := b.decide(fw, kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.plan.Revision
+	return d.Revision()
 }
 
 // rehearse runs a dry run against clusters of a file.

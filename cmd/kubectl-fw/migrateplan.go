@@ -56,7 +56,7 @@ func (r *rehearsal) notes() []string {
 			on, r.to))
 	}
 	var more []string
-	for _, o := range r.runs.observed.Clusters {
+	for _, o := range r.reports() {
 		if _, stays := r.targetOf(v1alpha1.MigrationClusterStatus{Name: o.Cluster}); !stays {
 			more = append(more, o.Cluster)
 		}

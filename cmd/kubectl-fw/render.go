@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -22,7 +23,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
-	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -181,25 +182,23 @@ func (r *renderer) render(fw *v1alpha1.FleetWorkload) error {
 	if errors.Is(err, backends.ErrNotConfigured) {
 		return noBackend(r.source, "spec.backend", fw.Spec.Backend)
 	}
-	if err == nil {
-		var objects []*unstructured.Unstructured
-		if objects, err = b.objects(fw, r.kinds); err == nil {
-			return r.write(b.name, objects)
-		}
-	}
-	if backends.CodeOf(err) != "" {
+	if err != nil {
 		return fmt.Errorf("backend %q: %w", fw.Spec.Backend, err)
 	}
-	return err
+	objects, err := b.objects(fw, r.kinds)
+	if err != nil {
+		return err
+	}
+	return r.write(b.name, objects)
 }
 
-// objects are what the driver would write, as the reconciler would ask it to.
+// objects are what the driver would write first, as the operator would ask it to.
 func (b backend) objects(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) ([]*unstructured.Unstructured, error) {
-	a, err := b.answer(fw, kinds)
+	d, err := b.decide(fw, kinds)
 	if err != nil {
 		return nil, err
 	}
-	return b.rendered(a.plan.Desired(a.targets))
+	return b.rendered(*d.Orders[0].Apply)
 }
 
 func (b backend) rendered(desired backends.Desired) ([]*unstructured.Unstructured, error) {
@@ -209,54 +208,57 @@ func (b backend) rendered(desired backends.Desired) ([]*unstructured.Unstructure
 	return ocm.Render(desired, drivers.OCMOptions(b.ocm))
 }
 
-// answer is what a backend has of a FleetWorkload, and what its clusters are to run.
-type answer struct {
-	plan     *plan.Plan
-	observed backends.Observation
-	targets  []backends.Target
-}
-
-// answer decides as the reconciler would.
-func (b backend) answer(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (a answer, err error) {
-	written := fw
-	fw = b.aliases.Written(fw, b.name)
-	if a.plan, err = plan.New(written, kinds); err != nil {
-		return a, err
-	}
-	if a.plan, err = a.plan.With(fw); err != nil {
-		return a, err
-	}
-	if err := plan.CheckNames(fw.Spec, b.fleet); err != nil {
-		return a, err
-	}
-	if a.observed, err = b.observed(a.plan.Query); err != nil {
-		return a, err
-	}
-	group := ""
-	if record := fw.Status.Placement; record != nil {
-		group = record.Group
-	}
-	choice, err := placement.Choose(fw.Spec.Placement, placement.Situation{
-		Fleet: b.fleet, Chosen: a.observed.Selection, Running: a.observed.Running(), Group: group,
-		Divided: a.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: b.guards.RemovalPercent(), Now: time.Now(),
-	})
-	if err != nil {
-		return a, err
-	}
-	if len(choice.Clusters) == 0 {
-		why := ""
-		if choice.Message != "" {
-			why = " (" + choice.Message + ")"
+// decide decides as the operator would for a FleetWorkload that this backend has, or that is new to it. What pods refer to is left out.
+func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*pass.Decision, error) {
+	fw = fw.DeepCopy()
+	fw.Spec.Backend, fw.Spec.Dependencies, fw.Status.Migration = b.name, v1alpha1.DependencyPolicyIgnore, nil
+	if record := fw.Status.Placement; fw.Status.Backend != b.name {
+		fw.Status = v1alpha1.FleetWorkloadStatus{}
+		if record != nil {
+			fw.Status.Placement = &v1alpha1.PlacementRecord{Group: record.Group}
 		}
-		return a, fmt.Errorf("spec.placement: no cluster of backend %q matches%s. Correct the placement, or the clusters' labels; the backend knows: %s",
-			b.name, why, plan.List(b.fleet))
 	}
-	a.targets, err = a.plan.Targets(b.fleet, choice.Clusters, a.observed.Replicas())
-	return a, err
+	return b.rehearse(fw, kinds, func(in *pass.In, reads pass.Reads) { b.read(in, reads) })
 }
 
-// observed is what the backend has of the workload. A backend that was not asked, or has not chosen yet, would choose what
-// the selectors choose.
+// rehearse decides with what read answers. Its error is what the status would say.
+func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry, read func(*pass.In, pass.Reads)) (*pass.Decision, error) {
+	d, problem := pass.Rehearse(pass.In{
+		Settings: pass.Settings{
+			Kinds: kinds, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(),
+		},
+		FleetWorkload: fw, Now: time.Now(),
+	}, read)
+	if problem != nil {
+		return d, errors.New(problem.Message)
+	}
+	return d, nil
+}
+
+// read answers for this backend.
+func (b backend) read(in *pass.In, reads pass.Reads) {
+	for _, read := range reads.Sides {
+		if read.Backend == b.name {
+			in.Sides[b.name] = b.side(read)
+		}
+	}
+}
+
+func (b backend) side(read pass.SideRead) *pass.Side {
+	side := &pass.Side{Features: b.features, Fleet: &b.fleet}
+	if side.Features == nil {
+		side.Features = backends.Features{}
+	}
+	if read.Query == nil {
+		return side
+	}
+	observed, err := b.observed(*read.Query)
+	side.Observed, side.Err = &observed, err
+	return side
+}
+
+// observed is what the backend has of the workload. One that was not asked, or has not chosen yet, would choose what the selectors
+// choose; and nothing runs there of one that was not asked.
 func (b backend) observed(query backends.Query) (observed backends.Observation, err error) {
 	if b.observe != nil {
 		if observed, err = b.observe(query); err != nil || observed.Selection.Settled {
@@ -268,6 +270,13 @@ func (b backend) observed(query backends.Query) (observed backends.Observation, 
 		return observed, &backends.Error{
 			Code: backends.CodeInvalidPlacement, Field: "spec.placement", Message: "a selector cannot be read",
 			Remedy: "correct it", Err: err,
+		}
+	}
+	if b.observe == nil {
+		for _, cluster := range observed.Selection.Clusters {
+			observed.Clusters = append(observed.Clusters, backends.ClusterObservation{
+				Cluster: cluster, Applied: metav1.ConditionUnknown, Sight: &backends.Sight{Answered: true},
+			})
 		}
 	}
 	return observed, nil

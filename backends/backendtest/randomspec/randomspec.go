@@ -3,12 +3,16 @@
 package randomspec
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,8 +22,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
-	"github.com/fleetworkload/fleetworkload/internal/placement"
-	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 // Case is a FleetWorkload and the clusters it meets.
@@ -135,26 +138,31 @@ func (c Case) object() *unstructured.Unstructured {
 	return obj
 }
 
-// Desired is what a driver is asked to carry out. Its errors are those that the FleetWorkload's author gets to see.
+// Desired is what a driver is asked to carry out first. Its errors are those that the FleetWorkload's author gets to see.
 func (c Case) Desired() (backends.Desired, error) {
-	known, err := interpreter.New()
+	kinds, err := interpreter.New()
 	if err != nil {
 		return backends.Desired{}, err
 	}
-	p, err := plan.New(c.Workload, known)
-	if err != nil {
-		return backends.Desired{}, err
+	fleet := backends.Fleet{Clusters: slices.Clone(c.Fleet.Clusters)}
+	for i := range fleet.Clusters {
+		fleet.Clusters[i].Ready = metav1.ConditionTrue
 	}
-	if err := plan.CheckNames(c.Workload.Spec, c.Fleet); err != nil {
-		return backends.Desired{}, err
+	read := func(in *pass.In, reads pass.Reads) {
+		for _, read := range reads.Sides {
+			side := &pass.Side{Features: backends.Features{}, Fleet: &fleet, Observed: &backends.Observation{}}
+			if read.Query != nil {
+				side.Observed.Selection.Settled = true
+				side.Observed.Selection.Clusters, side.Err = fleet.Select(read.Query.Selectors...)
+			}
+			in.Sides[read.Backend] = side
+		}
 	}
-	chosen, err := c.Fleet.Select(placement.Selectors(c.Workload.Spec.Placement)...)
-	if err != nil {
-		return backends.Desired{}, err
+	d, problem := pass.Rehearse(pass.In{
+		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100}, FleetWorkload: c.Workload, Now: time.Unix(0, 0),
+	}, read)
+	if problem != nil {
+		return backends.Desired{}, cmp.Or(d.Err(), errors.New(problem.Message))
 	}
-	targets, err := p.Targets(c.Fleet, chosen, nil)
-	if err != nil {
-		return backends.Desired{}, err
-	}
-	return p.Desired(targets), nil
+	return *d.Orders[0].Apply, nil
 }

@@ -1,7 +1,6 @@
-package controllers
+package pass
 
 import (
-	"context"
 	"maps"
 	"math"
 	"slices"
@@ -12,40 +11,42 @@ import (
 
 // guard holds a removal of a large share of the replicas that no change of the spec asked for (law 2). A person confirms it with an
 // annotation that carries the removal's token. While the workload is suspended nothing is removed at all.
-func (r *Reconciler) guard(_ context.Context, s *scope) error {
-	if suspended(s.fw) {
+func (d *Decision) guard() error {
+	if suspended(d.in.FleetWorkload) {
 		return nil
 	}
 	record, removal := guard.Check(guard.In{
-		Record: s.record.placement, Asked: s.asked, Runs: s.runs(), Next: s.next(),
-		Chosen: slices.Concat(s.choice.Clusters, s.keeps), FailedOver: s.choice.GivenUp,
-		Confirmation: s.fw.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: r.MaxRemovalPercent,
+		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Next: d.next(),
+		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held), FailedOver: d.placed.choice.GivenUp,
+		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
 	})
-	record.Group = s.choice.Group
-	return s.hold(record, removal)
+	record.Group = d.placed.choice.Group
+	return d.hold(record, removal)
 }
 
 // hold stops the pass at a removal that nobody asked for, or remembers a decision. What is new of it is written before anything follows
 // from it, so that it is not made anew from what is half carried out.
-func (s *scope) hold(record v1alpha1.PlacementRecord, removal *guard.Removal) error {
+func (d *Decision) hold(record v1alpha1.PlacementRecord, removal *guard.Removal) error {
+	fw := d.in.FleetWorkload
 	if removal == nil {
-		before := s.fw.Status.Placement
+		before := fw.Status.Placement
+		d.record.placement = &record
 		if before == nil || !maps.Equal(guard.Decided(before), guard.Decided(&record)) {
-			s.stop, s.waiting = true, "the decision to be recorded"
+			d.waiting = "the decision to be recorded"
+			return errEnough
 		}
-		s.record.placement = &record
 		return nil
 	}
 	return stall(v1alpha1.ReasonRemovalHeld,
 		"%s: this would take %d of %d replicas away, which no change of the spec asks for; nothing was changed. Correct the clusters' labels or "+
 			"availability on backend %q, or confirm with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
-		removal, removal.Lost, removal.Total, s.backend, s.fw.Name, s.fw.Namespace, v1alpha1.AnnotationConfirmRemoval, removal.Token)
+		removal, removal.Lost, removal.Total, d.backend, fw.Name, fw.Namespace, v1alpha1.AnnotationConfirmRemoval, removal.Token)
 }
 
 // runs are the clusters that have the workload, with the replicas that they run.
-func (s *scope) runs() map[string]int32 {
+func (d *Decision) runs() map[string]int32 {
 	runs := map[string]int32{}
-	for _, o := range s.observed.Clusters {
+	for _, o := range d.observed.Clusters {
 		if !o.Removing && o.Sight == nil {
 			runs[o.Cluster] = running(o.Status, o.Desired)
 		}
@@ -53,13 +54,13 @@ func (s *scope) runs() map[string]int32 {
 	return runs
 }
 
-// next is what each cluster is to run after the pass. One that is only looked at is left as it is.
-func (s *scope) next() map[string]int32 {
+// next is what each cluster is to run after the pass. One that is only asked is left as it is.
+func (d *Decision) next() map[string]int32 {
 	next := map[string]int32{}
-	for _, t := range s.targets {
+	for _, t := range d.placed.targets {
 		switch {
 		case !t.Ownership.Writes():
-			if n, is := guard.Baseline(s.record.placement)[t.Cluster]; is {
+			if n, is := guard.Baseline(d.record.placement)[t.Cluster]; is {
 				next[t.Cluster] = n
 			}
 		case t.Replicas == nil:

@@ -1,8 +1,10 @@
-package controllers
+package pass
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -20,6 +22,16 @@ func (e *stalled) Error() string { return e.message }
 
 func stall(reason, format string, args ...any) error {
 	return &stalled{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// missing words that a backend that an order was for is not there.
+func (d *Decision) missing(name string, err error) error {
+	if errors.Is(err, backends.ErrNotConfigured) {
+		return stall(v1alpha1.ReasonBackendNotFound,
+			"spec.backend %q: no such backend; configured are: %s. Choose one of them, or add it to the operator's configuration",
+			name, cmp.Or(strings.Join(d.in.Backends, ", "), "none"))
+	}
+	return err
 }
 
 // retry says how a pass that failed is tried again.
@@ -89,4 +101,13 @@ func reasonOf(code backends.Code) (reason string, isStalled bool) {
 	default:
 		return v1alpha1.ReasonInternalError, false
 	}
+}
+
+// Note fits a message into an event's note, or an entry of the status, which API servers bound to 1 KiB.
+func Note(message string) string {
+	const most = 1000
+	if len(message) > most {
+		return strings.ToValidUTF8(message[:most], "") // a character may have been cut in two
+	}
+	return message
 }

@@ -1,7 +1,6 @@
-package controllers
+package pass
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,22 +18,22 @@ import (
 //
 // Until the first cluster is owned, all chosen ones have to answer, since the shares of all hang on the answers. Later on
 // those that are added are asked, and the others go on meanwhile.
-func (s *scope) divide(chosen []string) ([]backends.Target, error) {
-	adopts := s.plan.Adopts() && s.driver.Features()[backends.FeatureOwnership]
-	if adopts && !s.owns() {
-		s.looking = slices.DeleteFunc(slices.Concat(chosen, s.leftOut(chosen)), func(c string) bool { return !s.mustLook(c) })
-		if len(s.looking) > 0 {
-			return s.plan.Looks(*s.fleet, chosen)
+func (d *Decision) divide(chosen []string) ([]backends.Target, error) {
+	adopts := d.work.plan.Adopts() && d.in.Sides[d.backend].Features[backends.FeatureOwnership]
+	if adopts && !d.owns() {
+		d.placed.probed = slices.DeleteFunc(slices.Concat(chosen, d.leftOut(chosen)), func(c string) bool { return !d.mustProbe(c) })
+		if len(d.placed.probed) > 0 {
+			return d.work.plan.Looks(*d.fleet, chosen)
 		}
 	}
-	targets, err := s.plan.Targets(*s.fleet, chosen, s.current())
+	targets, err := d.work.plan.Targets(*d.fleet, chosen, d.current())
 	if err != nil || !adopts {
 		return targets, err
 	}
 	for i, t := range targets {
-		if s.mustLook(t.Cluster) {
+		if d.mustProbe(t.Cluster) {
 			targets[i].Ownership = backends.OwnershipLook
-			s.looking = append(s.looking, t.Cluster)
+			d.placed.probed = append(d.placed.probed, t.Cluster)
 		}
 	}
 	return targets, nil
@@ -42,10 +41,10 @@ func (s *scope) divide(chosen []string) ([]backends.Target, error) {
 
 // current is what clusters were asked to run before: what was decided last, and of those about which nothing was, what the backend
 // says. A backend may show a decision half carried out.
-func (s *scope) current() map[string]int32 {
-	current := s.observed.Replicas()
-	for cluster, n := range guard.Decided(s.record.placement) {
-		if o, _ := s.observed.Of(cluster); o.Sight == nil {
+func (d *Decision) current() map[string]int32 {
+	current := d.observed.Replicas()
+	for cluster, n := range guard.Decided(d.record.placement) {
+		if o, _ := d.observed.Of(cluster); o.Sight == nil {
 			current[cluster] = n
 		}
 	}
@@ -54,12 +53,12 @@ func (s *scope) current() map[string]int32 {
 
 // leftOut are the clusters that would have been chosen could they be reached: nobody knows what they run. Where only some
 // of the clusters are wanted, others have been chosen in their place.
-func (s *scope) leftOut(chosen []string) (lost []string) {
-	if p := s.here.Spec.Placement; p.NumberOfClusters != nil || len(p.Groups) > 0 || len(p.Spread) > 0 {
+func (d *Decision) leftOut(chosen []string) (lost []string) {
+	if p := d.here.Spec.Placement; p.NumberOfClusters != nil || len(p.Groups) > 0 || len(p.Spread) > 0 {
 		return nil
 	}
-	for _, name := range s.observed.Selection.Clusters {
-		if c, known := s.fleet.Get(name); known && c.Ready != metav1.ConditionTrue && !slices.Contains(chosen, name) {
+	for _, name := range d.observed.Selection.Clusters {
+		if c, known := d.fleet.Get(name); known && c.Ready != metav1.ConditionTrue && !slices.Contains(chosen, name) {
 			lost = append(lost, name)
 		}
 	}
@@ -67,30 +66,30 @@ func (s *scope) leftOut(chosen []string) (lost []string) {
 }
 
 // owns tells whether any cluster has, or is about to have, a member object that is the workload's own.
-func (s *scope) owns() bool {
-	return slices.ContainsFunc(s.observed.Clusters, func(o backends.ClusterObservation) bool {
+func (d *Decision) owns() bool {
+	return slices.ContainsFunc(d.observed.Clusters, func(o backends.ClusterObservation) bool {
 		return o.Sight == nil && !o.Removing && !o.Conflict
 	})
 }
 
-// mustLook tells whether the cluster is to be asked, or asked on. While nothing may be dispatched the question stays: its
+// mustProbe tells whether the cluster is to be asked, or asked on. While nothing may be dispatched the question stays: its
 // answer would be lost.
-func (s *scope) mustLook(cluster string) bool {
-	o, seen := s.observed.Of(cluster)
-	return !seen || o.Conflict || o.Sight != nil && (!s.told(o) || suspended(s.fw))
+func (d *Decision) mustProbe(cluster string) bool {
+	o, seen := d.observed.Of(cluster)
+	return !seen || o.Conflict || o.Sight != nil && (!d.told(o) || suspended(d.in.FleetWorkload))
 }
 
 // told tells whether the cluster has answered, and can be reached still.
-func (s *scope) told(o backends.ClusterObservation) bool {
-	c, known := s.fleet.Get(o.Cluster)
+func (d *Decision) told(o backends.ClusterObservation) bool {
+	c, known := d.fleet.Get(o.Cluster)
 	return o.Sight != nil && o.Sight.Answered && known && c.Ready == metav1.ConditionTrue
 }
 
-// awaitsLook says what a look waits for, with the driver's word.
-func (s *scope) awaitsLook(driver string) string {
+// awaitsProbe says what a probe waits for, with the driver's word.
+func (d *Decision) awaitsProbe(driver string) string {
 	var lost, late []string
-	for _, name := range s.looking {
-		if c, known := s.fleet.Get(name); !known || c.Ready != metav1.ConditionTrue {
+	for _, name := range d.placed.probed {
+		if c, known := d.fleet.Get(name); !known || c.Ready != metav1.ConditionTrue {
 			lost = append(lost, name)
 			continue
 		}
@@ -98,10 +97,10 @@ func (s *scope) awaitsLook(driver string) string {
 	}
 	var parts []string
 	if len(late) > 0 {
-		parts = append(parts, bounded(late)+" to tell what runs there already")
+		parts = append(parts, firstOf(late)+" to tell what runs there already")
 	}
 	if len(lost) > 0 {
-		parts = append(parts, bounded(lost)+", out of contact, to tell what runs there already; take it out of spec.placement to go on without")
+		parts = append(parts, firstOf(lost)+", out of contact, to tell what runs there already; take it out of spec.placement to go on without")
 	}
 	text := "conflictPolicy Adopt: " + strings.Join(parts, "; ")
 	if driver != "" {
@@ -119,30 +118,38 @@ type taking struct {
 }
 
 // takes are the chosen clusters whose member objects are about to be taken over.
-func (s *scope) takes() (all []taking) {
-	for _, o := range s.observed.Clusters {
-		if !s.told(o) || !o.Sight.Exists || !slices.Contains(s.choice.Clusters, o.Cluster) {
+func (d *Decision) takes() (all []taking) {
+	for _, o := range d.observed.Clusters {
+		if !d.told(o) || !o.Sight.Exists || !slices.Contains(d.placed.choice.Clusters, o.Cluster) {
 			continue
 		}
 		t := taking{cluster: o.Cluster, runs: o.Sight.Replicas}
-		i := slices.IndexFunc(s.targets, func(t backends.Target) bool { return t.Cluster == o.Cluster })
-		if i >= 0 && !s.targets[i].Ownership.Writes() {
+		target, is := targetOf(d.placed.targets, o.Cluster)
+		if is && !target.Ownership.Writes() {
 			continue
 		}
-		if i >= 0 && s.targets[i].Replicas != nil {
-			t.shares = *s.targets[i].Replicas
+		if is && target.Replicas != nil {
+			t.shares = *target.Replicas
 		}
 		all = append(all, t)
 	}
 	return all
 }
 
+func targetOf(targets []backends.Target, cluster string) (backends.Target, bool) {
+	i := slices.IndexFunc(targets, func(t backends.Target) bool { return t.Cluster == cluster })
+	if i < 0 {
+		return backends.Target{}, false
+	}
+	return targets[i], true
+}
+
 // guardAdoption holds a take-over that would take pods away from what runs in a cluster, or of which that is not known. A
 // person confirms it with an annotation that carries the token of the numbers to be.
-func (r *Reconciler) guardAdoption(_ context.Context, s *scope) error {
+func (d *Decision) guardAdoption() error {
 	var held []string
-	wanted := make([]string, 0, len(s.targets))
-	takes := s.takes()
+	wanted := make([]string, 0, len(d.placed.targets))
+	takes := d.takes()
 	for _, t := range takes {
 		switch {
 		case t.runs == nil:
@@ -154,24 +161,25 @@ func (r *Reconciler) guardAdoption(_ context.Context, s *scope) error {
 	if len(held) == 0 {
 		return nil
 	}
-	for _, t := range s.targets {
+	for _, t := range d.placed.targets {
 		wanted = append(wanted, fmt.Sprintf("%s=%d", t.Cluster, *t.Replicas))
 	}
 	token, err := plan.Hash("adopt", wanted)
 	if err != nil {
 		return err
 	}
-	if s.fw.Annotations[v1alpha1.AnnotationConfirmRemoval] == token {
+	fw := d.in.FleetWorkload
+	if fw.Annotations[v1alpha1.AnnotationConfirmRemoval] == token {
 		return nil
 	}
 	return &stalled{reason: v1alpha1.ReasonAdoptionHeld, again: true, message: fmt.Sprintf(
 		"conflictPolicy Adopt: taking over what runs on backend %q already would take pods away: %s. Nothing was written. %s, or confirm with: "+
 			"kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
-		s.backend, bounded(held), s.toKeep(takes), s.fw.Name, s.fw.Namespace, v1alpha1.AnnotationConfirmRemoval, token)}
+		d.backend, firstOf(held), d.toKeep(takes), fw.Name, fw.Namespace, v1alpha1.AnnotationConfirmRemoval, token)}
 }
 
 // toKeep says how to keep what runs.
-func (s *scope) toKeep(takes []taking) string {
+func (d *Decision) toKeep(takes []taking) string {
 	var total, most int32
 	var weights []string
 	for _, t := range takes {
@@ -181,12 +189,12 @@ func (s *scope) toKeep(takes []taking) string {
 		total, most = total+*t.runs, max(most, *t.runs)
 		weights = append(weights, fmt.Sprintf("%s: %d", t.cluster, *t.runs))
 	}
-	if s.plan.Division() == v1alpha1.DivisionTypeDuplicated {
+	if d.work.plan.Division() == v1alpha1.DivisionTypeDuplicated {
 		return fmt.Sprintf("Set spec.replicas to %d or more, or divide them (spec.placement.division)", most)
 	}
 	where := fmt.Sprintf("set spec.placement.division.preference to AvailableCapacity, or spec.placement.division.weights to what runs (%s)",
-		bounded(weights))
-	if total > *s.plan.Replicas {
+		firstOf(weights))
+	if total > *d.work.plan.Replicas {
 		return fmt.Sprintf("Set spec.replicas to %d or more; to keep them where they are, %s", total, where)
 	}
 	return "To keep them where they are, " + where

@@ -1,0 +1,187 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/sources"
+)
+
+// Sources reads what pods refer to from the management cluster.
+type Sources interface {
+	// Get returns an object, nil when there is none. It must not be changed.
+	Get(ctx context.Context, ref sources.Ref) (*unstructured.Unstructured, error)
+	// Refer records what a FleetWorkload refers to, so that it is looked at again when that changes.
+	Refer(fleetWorkload types.NamespacedName, refs []sources.Ref)
+}
+
+// decide reads what the decision asks for, until it asks for nothing more.
+func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*pass.Decision, error) {
+	in := pass.In{
+		Settings: pass.Settings{
+			Kinds: r.Kinds, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
+			MigrationsAtOnce: r.Turns.limit,
+		},
+		FleetWorkload: fw, Now: r.Clock.Now(), Starting: r.starting(),
+		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{},
+	}
+	for {
+		d := pass.Decide(in)
+		if d.Refers != nil { // before they are read, so that no change is missed
+			r.Sources.Refer(client.ObjectKeyFromObject(fw), refsOf(fw.Namespace, *d.Refers))
+		}
+		if d.Reads.Empty() {
+			return d, nil
+		}
+		if err := r.read(ctx, &in, d.Reads); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// read answers what a decision asks. What a backend cannot tell is an answer too.
+func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) error {
+	for _, read := range reads.Sides {
+		in.Sides[read.Backend] = r.readSide(ctx, read)
+	}
+	if reads.KeptSpec != "" {
+		in.Kept = r.readKept(ctx, in.FleetWorkload.Namespace, reads.KeptSpec)
+	}
+	for _, need := range reads.Objects {
+		obj, err := r.Sources.Get(ctx, refOf(in.FleetWorkload.Namespace, need))
+		in.Objects[need.String()] = pass.Object{Found: obj, Err: err, Forbidden: apierrors.IsForbidden(err)}
+	}
+	if reads.Turn {
+		turn, err := r.Turns.take(ctx, r.Client, client.ObjectKeyFromObject(in.FleetWorkload))
+		if err != nil {
+			return err
+		}
+		in.Turn = &turn
+	}
+	if reads.Trial != nil {
+		in.Trial = r.try(ctx, *reads.Trial)
+	}
+	if len(reads.Restarts) > 0 {
+		r.readRestarts(ctx, in, reads.Restarts)
+	}
+	return nil
+}
+
+func (r *Reconciler) readSide(ctx context.Context, read pass.SideRead) *pass.Side {
+	driver, err := r.Backends.Driver(read.Backend)
+	if err != nil {
+		return &pass.Side{Err: err}
+	}
+	side := &pass.Side{Features: driver.Features()}
+	if read.Fleet {
+		fleet, err := driver.Clusters(ctx)
+		if err != nil {
+			side.Err = fmt.Errorf("list clusters: %w", err)
+			return side
+		}
+		side.Fleet = &fleet
+	}
+	if read.Query != nil {
+		observed, err := driver.Observe(ctx, *read.Query)
+		if err != nil {
+			side.Err = fmt.Errorf("read reports: %w", err)
+			return side
+		}
+		side.Observed = &observed
+	}
+	return side
+}
+
+// try asks a driver what stands against an order.
+func (r *Reconciler) try(ctx context.Context, read pass.TrialRead) *pass.Trial {
+	driver, err := r.Backends.Driver(read.Backend)
+	if err != nil {
+		return &pass.Trial{Err: err}
+	}
+	trier, is := driver.(backends.Trier)
+	if !is {
+		return &pass.Trial{}
+	}
+	against, err := trier.Try(ctx, read.Desired)
+	return &pass.Trial{Against: against, Err: err}
+}
+
+func refOf(namespace string, need plan.Need) sources.Ref {
+	return sources.Ref{GroupVersionKind: need.GroupVersionKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: need.Name}}
+}
+
+func refsOf(namespace string, needs []plan.Need) []sources.Ref {
+	if len(needs) == 0 {
+		return nil
+	}
+	refs := make([]sources.Ref, len(needs))
+	for i, need := range needs {
+		refs[i] = refOf(namespace, need)
+	}
+	return refs
+}
+
+// restartReaders bounds in how many clusters pods are counted at once.
+const restartReaders = 10
+
+// readRestarts counts in all clusters. Where nobody answers nothing is known.
+func (r *Reconciler) readRestarts(ctx context.Context, in *pass.In, reads []pass.RestartsRead) {
+	m := in.FleetWorkload.Status.Migration
+	counts := make([]*int32, len(reads))
+	workqueue.ParallelizeUntil(ctx, restartReaders, len(reads), func(i int) {
+		counts[i] = r.restarts(ctx, m.From, reads[i].OnSource, reads[i])
+		if counts[i] == nil {
+			counts[i] = r.restarts(ctx, m.To, reads[i].OnTarget, reads[i])
+		}
+	})
+	for i, read := range reads {
+		in.Restarts[read.Cluster] = counts[i]
+	}
+}
+
+// restarts asks one backend, which may be able to tell.
+func (r *Reconciler) restarts(ctx context.Context, backend, cluster string, read pass.RestartsRead) *int32 {
+	driver, err := r.Backends.Driver(backend)
+	reader, is := driver.(backends.PodReader)
+	if err != nil || !is || cluster == "" {
+		return nil
+	}
+	pods, err := metav1.LabelSelectorAsSelector(read.Pods)
+	if err != nil {
+		return nil
+	}
+	restarts, err := reader.Restarts(ctx, cluster, read.Namespace, pods)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Restarts are left out of the evidence", "backend", backend, "cluster", cluster)
+	}
+	return restarts
+}
+
+// readKept reads a spec that is kept for the time of a hand-over.
+func (r *Reconciler) readKept(ctx context.Context, namespace, name string) *pass.KeptSpec {
+	key, kept := client.ObjectKey{Namespace: namespace, Name: name}, &appsv1.ControllerRevision{}
+	if err := r.Get(ctx, key, kept); apierrors.IsNotFound(err) {
+		return &pass.KeptSpec{Name: name}
+	} else if err != nil {
+		return &pass.KeptSpec{Name: name, Err: fmt.Errorf("get ControllerRevision %s with the spec from the beginning of the migration: %w", key, err)}
+	}
+	spec := &v1alpha1.FleetWorkloadSpec{}
+	if err := json.Unmarshal(kept.Data.Raw, spec); err != nil {
+		return &pass.KeptSpec{Name: name, Unreadable: true} // somebody else has written it
+	}
+	return &pass.KeptSpec{Name: name, Spec: spec}
+}

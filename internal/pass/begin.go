@@ -1,0 +1,221 @@
+package pass
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
+)
+
+// beginning is a change of spec.backend that has not begun. Until it does, the workload is served by the backend that has it, edits
+// included, and nothing changes in the fleet.
+type beginning struct {
+	next v1alpha1.MigrationStatus
+	// waitsForTurn is true while other FleetWorkloads are being handed over first.
+	waitsForTurn bool
+	err          error
+}
+
+// validate looks whether a change of spec.backend can begin. The turn comes first: examining asks the target, again and again for as
+// long as it is waited for.
+func (d *Decision) validate() error {
+	if d.in.FleetWorkload.Spec.Backend == d.backend {
+		d.end.Turn = TurnEnds
+		d.record.migration = onlyHistory(d.record.migration)
+		return nil
+	}
+	d.begins = &beginning{next: d.thoughtOf()}
+	switch {
+	case d.in.Turn == nil:
+		d.Reads.Turn = true
+		return errEnough
+	case !*d.in.Turn:
+		d.begins.waitsForTurn = true
+		return nil
+	}
+	err := d.examine()
+	if errors.Is(err, errEnough) {
+		return err
+	}
+	d.begins.err = err
+	return nil
+}
+
+// begin says what becomes of a change of spec.backend, once the present backend has taken its step.
+func (d *Decision) begin() error {
+	b := d.begins
+	switch {
+	case b == nil:
+		return nil
+	case b.err != nil:
+		d.end.Turn = TurnEnds
+		return b.err
+	}
+	next := b.next
+	d.record.migration = &next
+	if b.waitsForTurn {
+		d.waiting = cmp.Or(d.waiting, fmt.Sprintf(
+			"its turn to move to backend %s: the operator's configuration allows %d migrations at once (migrations.atOnce)", next.To, d.in.MigrationsAtOnce))
+		d.again = LookAgain
+		return nil
+	}
+	if len(next.Problems) > 0 {
+		d.end.Turn = TurnEnds
+		return &stalled{reason: v1alpha1.ReasonMigrationNotPossible, again: true, message: fmt.Sprintf(
+			"spec.backend %q: the workload stays on backend %q; mend what follows, or set spec.backend back to %q: %s",
+			next.To, next.From, next.From, few(next.Problems))}
+	}
+	if d.waiting != "" {
+		d.end.Turn = TurnEnds
+		return nil // the present backend carries the present spec out first
+	}
+	return d.firstStep(next)
+}
+
+// firstStep keeps the spec and takes the first step.
+func (d *Decision) firstStep(next v1alpha1.MigrationStatus) error {
+	fw := d.in.FleetWorkload
+	spec := migration.Kept(fw.Spec)
+	name, err := migration.KeptName(fw, spec, fw.Generation)
+	if err != nil {
+		return err
+	}
+	d.end.Keep = &KeptSpec{Name: name, Spec: &spec}
+	next.SpecRevision = name
+	next, _ = migration.Decide(next, migration.Input{Now: d.now.Time, Forward: true})
+	d.record.migration = &next
+	return nil
+}
+
+// few are as many problems as a condition's message can hold.
+func few(problems []string) string {
+	const most = 20
+	if n := len(problems) - most; n > 0 {
+		return fmt.Sprintf("%s; and %d more, see status.migration.problems", strings.Join(problems[:most], "; "), n)
+	}
+	return strings.Join(problems, "; ")
+}
+
+// thoughtOf is the record of a migration that has not begun.
+func (d *Decision) thoughtOf() v1alpha1.MigrationStatus {
+	next := v1alpha1.MigrationStatus{
+		From: d.backend, To: d.in.FleetWorkload.Spec.Backend, Phase: v1alpha1.MigrationPhaseValidating, StartedAt: &d.now,
+	}
+	if m := d.record.migration; m != nil {
+		next.History = m.History
+		if m.Phase == v1alpha1.MigrationPhaseValidating && m.From == next.From && m.To == next.To {
+			next.StartedAt = m.StartedAt
+		}
+	}
+	return next
+}
+
+// mostProblems is how many of them the status lists.
+const mostProblems = 64
+
+// examine lists the clusters that would change hands, and all that stands against it.
+func (d *Decision) examine() error {
+	to := d.in.FleetWorkload.Spec.Backend
+	var problems []string
+	if suspended(d.in.FleetWorkload) {
+		problems = append(problems, "spec.suspend: while it is true nothing changes hands; set it to false")
+	}
+	if len(d.placed.held) > 0 {
+		problems = append(problems, fmt.Sprintf("spec.placement.failover: %s was given up and keeps what it runs; wait until it is back, or "+
+			"until the others are healthy with purge Graceful, or take it off with purge Immediate", firstOf(d.placed.held)))
+	}
+	target, err := d.side(SideRead{Backend: to, Fleet: true})
+	if errors.Is(err, errEnough) {
+		return err
+	}
+	if err != nil {
+		d.object(append(problems, fmt.Sprintf("backend %q: %v", to, err)))
+		return nil
+	}
+	there, err := d.work.plan.With(d.in.Aliases.Written(d.spec, to))
+	if err != nil {
+		return err
+	}
+	candidate := migration.Candidate{
+		Source: migration.Side{Name: d.backend, Features: d.in.Sides[d.backend].Features, Fleet: *d.fleet},
+		Target: migration.Side{Name: to, Features: target.Features, Fleet: *target.Fleet},
+		Plan:   d.work.plan, There: there, Aliases: d.in.Aliases, Targets: d.placed.targets, Strategy: d.here.Spec.Migration,
+	}
+	clusters, found := candidate.Validate()
+	d.begins.next.Clusters = clusters
+	problems = append(problems, found...)
+	if len(clusters) > 0 {
+		if d.in.Trial == nil {
+			desired := there.Desired(targetsOf(d.placed.targets, clusters, migration.NameOnTarget, shadow))
+			d.Reads.Trial = &TrialRead{Backend: to, Desired: desired}
+			return errEnough
+		}
+		problems = append(problems, d.in.Trial.problems(to)...)
+	}
+	d.object(problems)
+	return nil
+}
+
+// problems words what stands against a hand-over. What could not be asked stands against a beginning, and passes.
+func (t Trial) problems(backend string) (all []string) {
+	if t.Err != nil {
+		return []string{fmt.Sprintf("backend %s: %v", backend, t.Err)}
+	}
+	for _, why := range t.Against {
+		all = append(all, fmt.Sprintf("backend %s: %s", backend, why))
+	}
+	return all
+}
+
+// object notes what stands against a beginning, as far as the status can hold it.
+func (d *Decision) object(problems []string) {
+	problems = slices.Clone(problems[:min(len(problems), mostProblems)])
+	for i, problem := range problems {
+		problems[i] = Note(problem)
+	}
+	d.begins.next.Problems = problems
+}
+
+// targetsOf are the targets of a migration's clusters by their names on one of its backends, sorted, with what it may do
+// there. The mode is asked for by the source's name.
+func targetsOf(
+	targets []backends.Target, clusters []v1alpha1.MigrationClusterStatus,
+	name func(v1alpha1.MigrationClusterStatus) string, mode func(cluster string) backends.Ownership,
+) (out []backends.Target) {
+	for _, c := range clusters {
+		t, is := targetOf(targets, c.Name)
+		if !is {
+			continue
+		}
+		t.Cluster, t.Ownership = name(c), mode(c.Name)
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+func sourceName(c v1alpha1.MigrationClusterStatus) string { return c.Name }
+
+func shadow(string) backends.Ownership { return backends.OwnershipShadow }
+
+// onlyUsed is nil for a record that says nothing.
+func onlyUsed(m *v1alpha1.MigrationStatus) *v1alpha1.MigrationStatus {
+	if m == nil || equality.Semantic.DeepEqual(*m, v1alpha1.MigrationStatus{}) {
+		return nil
+	}
+	return m
+}
+
+func onlyHistory(m *v1alpha1.MigrationStatus) *v1alpha1.MigrationStatus {
+	if m == nil || len(m.History) == 0 {
+		return nil
+	}
+	return &v1alpha1.MigrationStatus{History: m.History}
+}

@@ -1,0 +1,397 @@
+// Package pass decides what one pass over a FleetWorkload does. It is the only place where that is decided: the operator, kubectl fw,
+// dry runs, histories and test equipment ask it. It is pure. Whoever asks reads what it wants to know, carries its orders out, and writes
+// the status that it concludes:
+//
+//	for {
+//	    d := pass.Decide(in)
+//	    if d.Reads is empty { break }
+//	    read them into in
+//	}
+//	carry d.Orders out
+//	d.Conclude(outcomes) is what the status is to be
+//
+// A record is in the status before anything that follows from it is ordered (law 6).
+package pass
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
+)
+
+// Settings are the operator's configuration, as far as it decides anything.
+type Settings struct {
+	// Kinds knows the workload kinds.
+	Kinds *interpreter.Registry
+	// Aliases are names of clusters that backends call differently.
+	Aliases plan.Aliases
+	// Backends are the names of those that are configured.
+	Backends []string
+	// LeaveOut are kinds of dependencies that are never read nor sent.
+	LeaveOut []string
+	// MaxRemovalPercent is the share of running replicas that may go away without a change of the spec.
+	MaxRemovalPercent int32
+	// MigrationsAtOnce is how many FleetWorkloads are handed over at once.
+	MigrationsAtOnce int
+}
+
+// In is what is known. What Decide asks for in Reads is nil until it was read.
+type In struct {
+	Settings
+	// FleetWorkload is what the API server has. It is not changed.
+	FleetWorkload *v1alpha1.FleetWorkload
+	// Now is the time of the pass.
+	Now time.Time
+	// Starting is true while the operator fills its caches for the first time: what they lack is no news then.
+	Starting bool
+	// Sides are the backends, by their names.
+	Sides map[string]*Side
+	// Kept is the spec from the beginning of a hand-over.
+	Kept *KeptSpec
+	// Objects are what pods refer to, by Need.String.
+	Objects map[string]Object
+	// Turn tells whether it is this FleetWorkload's turn to be handed over.
+	Turn *bool
+	// Trial is what stands against a hand-over, as far as the target's API server can tell.
+	Trial *Trial
+	// Restarts count the restarts of the pods that run in clusters, by RestartsRead.Cluster.
+	Restarts map[string]*int32
+}
+
+// Side is one backend, as far as it was asked.
+type Side struct {
+	// Features are those of its driver; nil when there is none.
+	Features backends.Features
+	// Fleet and Observed are nil until they were read.
+	Fleet    *backends.Fleet
+	Observed *backends.Observation
+	// Err is why something could not be read.
+	Err error
+}
+
+// KeptSpec is a spec that is kept for the time of a hand-over.
+type KeptSpec struct {
+	Name string
+	// Spec is nil when there is no object of that name.
+	Spec *v1alpha1.FleetWorkloadSpec
+	// Unreadable is true when there is one that holds no spec.
+	Unreadable bool
+	// Err is why it could not be read.
+	Err error
+}
+
+// Object is what was found of something that pods refer to.
+type Object struct {
+	// Found is nil when there is none.
+	Found *unstructured.Unstructured
+	// Err is why it could not be read; Forbidden that the operator lacks the right.
+	Err       error
+	Forbidden bool
+}
+
+// Trial is what was found against a hand-over.
+type Trial struct {
+	Against []string
+	Err     error
+}
+
+// Reads are what has to be known before anything can be decided.
+type Reads struct {
+	Sides []SideRead
+	// KeptSpec names a kept spec.
+	KeptSpec string
+	Objects  []plan.Need
+	Turn     bool
+	Trial    *TrialRead
+	Restarts []RestartsRead
+}
+
+// Empty tells whether everything is known.
+func (r Reads) Empty() bool {
+	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && r.Trial == nil && len(r.Restarts) == 0
+}
+
+// SideRead asks for a backend's features, and for more.
+type SideRead struct {
+	Backend string
+	// Fleet asks for its clusters.
+	Fleet bool
+	// Query asks for what it has of the workload; nil does not.
+	Query *backends.Query
+}
+
+// TrialRead asks a backend what stands against carrying something out.
+type TrialRead struct {
+	Backend string
+	Desired backends.Desired
+}
+
+// RestartsRead asks how often containers of the pods in a cluster were restarted.
+type RestartsRead struct {
+	// Cluster is the name in the record of the migration; OnSource and OnTarget are what the backends call it, and empty when they are
+	// not to be asked.
+	Cluster            string
+	OnSource, OnTarget string
+	Namespace          string
+	Pods               *metav1.LabelSelector
+}
+
+// Order is what one backend is to do: either Apply or Delete.
+type Order struct {
+	Backend string
+	Apply   *backends.Desired
+	Delete  *Deletion
+	// OnlyAfter leaves the order out unless the one before is done.
+	OnlyAfter bool
+	// AloneAfter has it carried out with Query.Alone once the one before is done: that backend has nothing left then.
+	AloneAfter bool
+}
+
+// Deletion has a backend give everything up.
+type Deletion struct {
+	Query  backends.Query
+	Policy v1alpha1.DeletionPolicy
+}
+
+// Outcome is what came of an order.
+type Outcome struct {
+	Progress backends.Progress
+	Err      error
+}
+
+// TurnChange is what becomes of the turn to be handed over.
+type TurnChange string
+
+const (
+	// TurnKept changes nothing.
+	TurnKept TurnChange = ""
+	// TurnEnds gives the turn, or the wait for it, to others.
+	TurnEnds TurnChange = "Ends"
+	// TurnGoesOn counts this FleetWorkload among those that are handed over.
+	TurnGoesOn TurnChange = "GoesOn"
+)
+
+// Result is how a pass ends.
+type Result struct {
+	// Status is to be written where it differs.
+	Status v1alpha1.FleetWorkloadStatus
+	// Unchanged leaves the status as it is: nothing was learned.
+	Unchanged bool
+	// Gone is true when a deleted FleetWorkload may go.
+	Gone bool
+	// Keep is to be created before the status is written, which names it. Forget names one to be deleted after that.
+	Keep   *KeptSpec
+	Forget string
+	Turn   TurnChange
+	// Again is when to look again although nothing has happened; 0 when time alone changes nothing.
+	Again time.Duration
+	// Err is a failure that is tried again soon, and later each time.
+	Err error
+}
+
+// LookAgain is how soon a pass runs again when no event may tell of the mending: a right granted on the backend, a CRD
+// installed, a request that was throttled.
+const LookAgain = 15 * time.Second
+
+// lookAnyway is how soon a pass runs again that waits for a backend. Its events bring the next pass; one that is lost must not
+// keep a workload for ever.
+const lookAnyway = time.Minute
+
+// startingRetry is how soon a pass runs again that found the operator still starting.
+const startingRetry = 250 * time.Millisecond
+
+// Decision is what a pass is to read, or what it is to carry out.
+type Decision struct {
+	// Reads are to be read, and Decide asked again. Without any, Orders hold, and may be none.
+	Reads  Reads
+	Orders []Order
+	// Keep is to be created before any order is carried out.
+	Keep *KeptSpec
+	// Refers are what the pods refer to, from now on; nil when that is not known.
+	Refers *[]plan.Need
+
+	in     In
+	now    metav1.Time
+	record record
+	// spec is the FleetWorkload with the spec that is carried out: another one than the newest during a hand-over. here is spec with
+	// clusters' names as the backend has them.
+	spec, here *v1alpha1.FleetWorkload
+	// backend is the name of the one that owns, or will own, the workload.
+	backend string
+	// work is what is carried; fleet and observed are where it stands.
+	work     work
+	fleet    *backends.Fleet
+	observed *backends.Observation
+	placed   placed
+	travel   travel
+	// handOver is nil but in a pass with two backends; begins but where a migration may begin.
+	handOver *handOver
+	begins   *beginning
+	// joined are the reports, once targets are known.
+	joined []aggregate.Report
+
+	waiting  string
+	again    time.Duration
+	err      error
+	conclude func(map[string]Outcome) error
+	end      Result
+}
+
+// work is the workload object, understood.
+type work struct {
+	query backends.Query
+	kind  *interpreter.Kind
+	plan  *plan.Plan
+	asked guard.Asked
+}
+
+// placed is where the workload is to run.
+type placed struct {
+	choice  *placement.Choice
+	targets []backends.Target
+	// held are the targets that are given up and keep what they run for now.
+	held []string
+	// probed are the clusters that are asked what they run, before it is taken over.
+	probed []string
+	// unused are the overrides that select no chosen cluster.
+	unused []string
+	// missing are clusters that the backend no longer chooses, and that are not left yet.
+	missing []string
+}
+
+// record are the small explicit facts that the status keeps (law 6).
+type record struct {
+	backend   string
+	workload  *v1alpha1.WorkloadReference
+	placement *v1alpha1.PlacementRecord
+	migration *v1alpha1.MigrationStatus
+}
+
+// errEnough ends a pass without a failure: what it has to read, to order or to record first is said.
+var errEnough = errors.New("enough is known for this pass") //nolint:gochecknoglobals // a sentinel
+
+// step is one part of a decision. It ends it with an error, errEnough among them.
+type step struct {
+	name string
+	run  func() error
+}
+
+// Decide says what a pass is to read, or else what each backend is to do.
+func Decide(in In) *Decision {
+	fw := in.FleetWorkload
+	d := &Decision{
+		in: in, now: metav1.NewTime(in.Now.Truncate(time.Second)), spec: fw, here: fw,
+		// Until a driver is found for it, too: messages name the backend.
+		backend: cmp.Or(fw.Status.Backend, fw.Spec.Backend),
+		record: record{
+			backend: fw.Status.Backend, workload: fw.Status.Workload, placement: fw.Status.Placement,
+			migration: fw.Status.Migration.DeepCopy(),
+		},
+		conclude: func(map[string]Outcome) error { return nil },
+	}
+	switch {
+	case !fw.DeletionTimestamp.IsZero():
+		d.run(d.deletion())
+	case HandsOver(fw):
+		d.run(d.handingOver())
+	default:
+		d.run(d.ordinary())
+	}
+	if !d.Reads.Empty() || d.err != nil {
+		d.Orders = nil
+	}
+	return d
+}
+
+// run takes steps in order until one ends the decision.
+func (d *Decision) run(steps []step) {
+	for _, step := range steps {
+		err := step.run()
+		if errors.Is(err, errEnough) {
+			return
+		}
+		if err != nil {
+			d.err = fmt.Errorf("%s: %w", step.name, err)
+			return
+		}
+	}
+}
+
+// ordinary is a pass with one backend.
+func (d *Decision) ordinary() []step {
+	return []step{
+		{"identify workload", d.identify},
+		{"resolve backend", d.resolveBackend},
+		{"claim", d.claim},
+		{"observe", d.observe},
+		{"understand spec", d.understand},
+		{"choose clusters", d.chooseClusters},
+		{"guard adoption", d.guardAdoption},
+		{"guard", d.guard},
+		{"gather companions", d.gather},
+		{"apply", d.apply},
+		{"validate migration", d.validate},
+	}
+}
+
+// suspended tells whether nothing is to be removed, moved or scaled.
+func suspended(fw *v1alpha1.FleetWorkload) bool { return fw.Spec.Suspend != nil && *fw.Spec.Suspend }
+
+// side is a backend of which a driver is known, or else is asked for.
+func (d *Decision) side(read SideRead) (*Side, error) {
+	s := d.in.Sides[read.Backend]
+	missing := s == nil || s.Err == nil && (read.Fleet && s.Fleet == nil || read.Query != nil && s.Observed == nil)
+	if missing {
+		d.Reads.Sides = append(d.Reads.Sides, read)
+		return nil, errEnough
+	}
+	return s, s.Err
+}
+
+// apply orders the workload's backend to take its next step.
+func (d *Decision) apply() error {
+	desired := d.work.plan.Desired(d.placed.targets)
+	desired.Companions, desired.Keep = d.shipped(), d.travel.keep
+	d.Orders = []Order{{Backend: d.backend, Apply: &desired}}
+	d.conclude = d.concludeApply
+	return nil
+}
+
+// concludeApply says what is awaited, whether a migration begins, and what was missing.
+func (d *Decision) concludeApply(outcomes map[string]Outcome) error {
+	done := outcomes[d.backend]
+	if done.Err != nil {
+		if d.begins != nil {
+			d.end.Turn = TurnEnds
+		}
+		return fmt.Errorf("apply: %w", done.Err)
+	}
+	d.waiting, d.again = done.Progress.Waiting, sooner(d.again, done.Progress.Again)
+	if len(d.placed.probed) > 0 {
+		d.waiting = d.awaitsProbe(done.Progress.Waiting)
+	}
+	if err := d.begin(); err != nil {
+		return fmt.Errorf("validate migration: %w", err)
+	}
+	return d.complain()
+}
+
+// sooner is the shorter of two times, of which 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,123 @@
+package pass
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
+)
+
+// identify learns which object is carried: from the record, or from the template before there is one.
+func (d *Decision) identify() error {
+	ref := d.record.workload
+	if ref == nil {
+		manifest, err := plan.Manifest(d.spec)
+		if err != nil {
+			return err
+		}
+		if err := plan.Allowed(manifest, d.in.Kinds); err != nil {
+			return err
+		}
+		ref = plan.Reference(manifest)
+	}
+	d.work.query, d.work.kind = plan.Query(d.spec, *ref, d.in.Kinds)
+	d.record.workload = ref
+	return nil
+}
+
+// resolveBackend finds the backend. A workload that runs stays with its own until a hand-over is through; one on which nothing runs
+// is left.
+func (d *Decision) resolveBackend() error {
+	owner, next := d.in.FleetWorkload.Status.Backend, d.in.FleetWorkload.Spec.Backend
+	if owner == "" || owner == next || !d.in.FleetWorkload.DeletionTimestamp.IsZero() {
+		return d.use(cmp.Or(owner, next))
+	}
+	if err := d.use(owner); err != nil {
+		return err
+	}
+	side, err := d.side(SideRead{Backend: owner, Fleet: true, Query: &d.work.query})
+	if errors.Is(err, errEnough) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("look for the workload on its backend: %w", err)
+	}
+	if len(side.Observed.Clusters) > 0 {
+		return nil
+	}
+	if _, err := d.side(SideRead{Backend: next}); errors.Is(err, errEnough) || errors.Is(err, backends.ErrNotConfigured) {
+		return d.missing(next, err)
+	}
+	d.leave(owner, next)
+	return errEnough
+}
+
+// leave gives a backend up on which nothing runs, for another one. What was set up there, such as a placement, is removed first.
+func (d *Decision) leave(owner, next string) {
+	d.Orders = []Order{{Backend: owner, Delete: &Deletion{Query: d.work.query, Policy: v1alpha1.DeletionPolicyOrphan}}}
+	d.conclude = func(outcomes map[string]Outcome) error {
+		done := outcomes[owner]
+		if done.Err != nil {
+			return fmt.Errorf("leave the backend: %w", done.Err)
+		}
+		if d.waiting = done.Progress.Waiting; done.Progress.Done {
+			d.record.backend = next
+		}
+		return nil
+	}
+}
+
+// use takes the backend of that name, with the clusters' names as it has them.
+func (d *Decision) use(name string) error {
+	d.backend = name
+	d.here = d.in.Aliases.Written(d.spec, name)
+	d.work.query.Selectors = placement.Selectors(d.here.Spec.Placement)
+	_, err := d.side(SideRead{Backend: name})
+	return d.missing(name, err)
+}
+
+// claim records backend and workload before anything is sent: from then on they are found again whatever the spec
+// says.
+func (d *Decision) claim() error {
+	if d.record.backend == "" || d.in.FleetWorkload.Status.Workload == nil {
+		d.record.backend = d.backend
+		return errEnough
+	}
+	return nil
+}
+
+// observe has the fleet and the workload's reports read. It comes first, so that they are shown even when the spec turns out to be wrong.
+func (d *Decision) observe() error {
+	side, err := d.side(SideRead{Backend: d.backend, Fleet: true, Query: &d.work.query})
+	if err != nil {
+		return err
+	}
+	d.fleet, d.observed = side.Fleet, side.Observed
+	return nil
+}
+
+// understand reads the spec. Which object a FleetWorkload carries cannot change once something was sent.
+func (d *Decision) understand() error {
+	p, err := plan.New(d.spec, d.in.Kinds)
+	if err != nil {
+		return err
+	}
+	if got, want := plan.Reference(p.Template), d.record.workload; *got != *want {
+		if !d.observed.Found {
+			d.record.workload = got
+			return errEnough
+		}
+		return stall(v1alpha1.ReasonInvalidTemplate,
+			"spec.template: apiVersion, kind and name of a running workload cannot change from %s %s %q to %s %s %q; create another FleetWorkload for it",
+			want.APIVersion, want.Kind, want.Name, got.APIVersion, got.Kind, got.Name)
+	}
+	if d.work.plan, err = p.With(d.here); err != nil {
+		return err
+	}
+	d.work.asked, err = d.work.plan.Asked()
+	return err
+}

@@ -1,0 +1,185 @@
+package pass
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+)
+
+// Conclude says how the pass ends, after its orders were carried out, with what came of each by the backend's name. One that was not
+// carried out has no outcome. It is asked once.
+func (d *Decision) Conclude(outcomes map[string]Outcome) Result {
+	if d.err == nil {
+		d.err = d.conclude(outcomes)
+	}
+	return d.result()
+}
+
+// Fail says how the pass ends when what is to be kept could not be created: nothing that rests on it has begun.
+func (d *Decision) Fail(err error) Result {
+	d.err, d.end.Keep = err, nil
+	if d.begins != nil {
+		d.end.Turn, d.record.migration = TurnEnds, &d.begins.next
+	}
+	return d.result()
+}
+
+func (d *Decision) result() Result {
+	if d.end.Gone {
+		d.end.Turn = TurnEnds
+		return d.end
+	}
+	if d.in.Starting && backends.CodeOf(d.err) == backends.CodeNotReady {
+		return Result{Unchanged: true, Again: startingRetry, Turn: d.end.Turn}
+	}
+	problem, next := problemOf(d.err, d.backend)
+	out := d.end
+	out.Status = aggregate.Fleet(d.in.FleetWorkload.Status, d.facts(problem))
+	out.Status.Backend, out.Status.Workload = d.record.backend, d.record.workload
+	out.Status.Placement = d.record.placement
+	out.Status.Migration = onlyUsed(d.record.migration)
+	if d.handOver != nil {
+		d.concludeTurn(&out)
+	}
+	switch next {
+	case retryWithBackoff:
+		out.Err = d.err
+	case retryLater:
+		out.Again = LookAgain
+	default:
+		out.Again = d.lookAgain()
+	}
+	return out
+}
+
+// concludeTurn gives the turn up when the hand-over has ended, and while it waits for a person: then it keeps no other one waiting.
+func (d *Decision) concludeTurn(out *Result) {
+	out.Turn = TurnGoesOn
+	if d.record.migration.Approval != "" {
+		out.Turn = TurnEnds
+	}
+	if d.handOver.orders.Ended {
+		out.Turn, out.Forget = TurnEnds, d.in.FleetWorkload.Status.Migration.SpecRevision
+	}
+}
+
+// lookAgain is when time alone may change what is decided; 0 when it does not.
+func (d *Decision) lookAgain() time.Duration {
+	again := d.again
+	if d.waiting != "" {
+		again = sooner(again, lookAnyway)
+	}
+	switch {
+	case d.handOver != nil:
+		return sooner(d.handOver.orders.Again, again)
+	case d.begins != nil && d.begins.waitsForTurn:
+		return LookAgain
+	case d.placed.choice != nil:
+		return sooner(d.placed.choice.Again, again)
+	default:
+		return again
+	}
+}
+
+// facts are what the pass has learned, for the status.
+func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
+	fw := d.in.FleetWorkload
+	facts := aggregate.Facts{
+		Generation: fw.Generation, Now: d.now, Problem: problem,
+		Reported: d.observed != nil, Settled: d.placed.targets != nil, Waiting: d.waiting,
+		Suspended: suspended(fw),
+		Deleting:  !fw.DeletionTimestamp.IsZero(),
+	}
+	if d.handOver != nil {
+		facts.Migrating = progressOf(fw, *d.record.migration)
+	}
+	if p := d.work.plan; p != nil {
+		facts.Revision = p.Revision
+		facts.Selector = interpreter.Selector(d.work.kind, p.Template)
+	}
+	if choice := d.placed.choice; choice != nil {
+		facts.Choice = []string{choice.Message}
+		for _, field := range d.placed.unused {
+			facts.Choice = append(facts.Choice, field+": selects none of the chosen clusters")
+		}
+		if len(d.placed.missing) > 0 {
+			facts.Choice = append(facts.Choice, fmt.Sprintf("no longer chosen, and left as they are for %d seconds in case they come back: %s",
+				guard.Patience/time.Second, firstOf(d.placed.missing)))
+		}
+	}
+	if d.observed != nil {
+		facts.Reports, facts.Notes = d.reports(), slices.Concat(d.observed.Notes, d.travel.notes)
+	}
+	return facts
+}
+
+// reports joins targets, observations and clusters. Before targets are known, every cluster that has something counts
+// as one, unless it is being left.
+func (d *Decision) reports() []aggregate.Report {
+	if d.joined != nil {
+		return d.joined
+	}
+	byName := map[string]*aggregate.Report{}
+	var names []string
+	at := func(name string) *aggregate.Report {
+		if r, seen := byName[name]; seen {
+			return r
+		}
+		r := &aggregate.Report{Name: name}
+		if c, known := d.fleet.Get(name); known {
+			r.Cluster = &c
+		}
+		byName[name] = r
+		names = append(names, name)
+		return r
+	}
+	targets := map[string]backends.Target{}
+	for _, t := range d.placed.targets {
+		targets[t.Cluster] = t
+		r := at(t.Cluster)
+		r.Target, r.Desired = !slices.Contains(d.placed.held, t.Cluster), t.Replicas
+	}
+	for _, o := range d.observed.Clusters {
+		r := at(o.Cluster)
+		r.Observed = &o
+		if d.placed.targets == nil {
+			r.Target, r.Desired = !o.Removing, o.Desired
+		}
+		r.GivenUp = d.placed.choice != nil && slices.Contains(d.placed.choice.GivenUp, o.Cluster) || d.failedOver(r)
+		r.State = d.interpret(targets[o.Cluster], o)
+	}
+	out := make([]aggregate.Report, 0, len(names))
+	for _, name := range names {
+		out = append(out, *byName[name])
+	}
+	if d.placed.targets != nil {
+		d.joined = out
+	}
+	return out
+}
+
+// failedOver tells whether a cluster that cannot be reached is left, and others have taken its place.
+func (d *Decision) failedOver(r *aggregate.Report) bool {
+	return d.placed.targets != nil && !r.Target && d.in.FleetWorkload.Spec.Placement.Failover != nil &&
+		(r.Cluster == nil || r.Cluster.Ready != metav1.ConditionTrue)
+}
+
+// interpret reads one cluster's report. A report that cannot be read is Unknown and says why.
+func (d *Decision) interpret(target backends.Target, o backends.ClusterObservation) *interpreter.State {
+	if o.Status == nil || d.work.kind == nil {
+		return nil
+	}
+	desired := target.Replicas
+	if desired == nil {
+		desired = o.Desired
+	}
+	state, _ := d.work.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status})
+	return &state
+}
