@@ -21,6 +21,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
@@ -138,11 +139,28 @@ func (c Case) object() *unstructured.Unstructured {
 	return obj
 }
 
-// Desired is what a driver is asked to carry out first. Its errors are those that the FleetWorkload's author gets to see.
+// Desired is what a driver is asked to carry out. Where no cluster is chosen that is the placement alone, without targets. Its errors are
+// those that the FleetWorkload's author gets to see.
 func (c Case) Desired() (backends.Desired, error) {
+	d, problem, err := c.rehearse(true)
+	if err == nil && problem != nil && problem.Reason == v1alpha1.ReasonNoClusterSelected {
+		d, problem, err = c.rehearse(false)
+	}
+	switch {
+	case err != nil:
+		return backends.Desired{}, err
+	case problem != nil:
+		return backends.Desired{}, cmp.Or(d.Err(), errors.New(problem.Message))
+	default:
+		return *d.Orders[0].Apply, nil
+	}
+}
+
+// rehearse decides with a backend that has nothing of the workload, and that has settled the choice of clusters or has not.
+func (c Case) rehearse(settled bool) (*pass.Decision, *aggregate.Problem, error) {
 	kinds, err := interpreter.New()
 	if err != nil {
-		return backends.Desired{}, err
+		return nil, nil, err
 	}
 	fleet := backends.Fleet{Clusters: slices.Clone(c.Fleet.Clusters)}
 	for i := range fleet.Clusters {
@@ -150,9 +168,9 @@ func (c Case) Desired() (backends.Desired, error) {
 	}
 	read := func(in *pass.In, reads pass.Reads) {
 		for _, read := range reads.Sides {
-			side := &pass.Side{Features: backends.Features{}, Fleet: &fleet, Observed: &backends.Observation{}}
+			side := &pass.Side{Features: backends.Features{}, Fleet: &fleet}
 			if read.Query != nil {
-				side.Observed.Selection.Settled = true
+				side.Observed = &backends.Observation{Selection: backends.Selection{Settled: settled}}
 				side.Observed.Selection.Clusters, side.Err = fleet.Select(read.Query.Selectors...)
 			}
 			in.Sides[read.Backend] = side
@@ -161,8 +179,5 @@ func (c Case) Desired() (backends.Desired, error) {
 	d, problem := pass.Rehearse(pass.In{
 		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100}, FleetWorkload: c.Workload, Now: time.Unix(0, 0),
 	}, read)
-	if problem != nil {
-		return backends.Desired{}, cmp.Or(d.Err(), errors.New(problem.Message))
-	}
-	return *d.Orders[0].Apply, nil
+	return d, problem, nil
 }
