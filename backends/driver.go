@@ -29,8 +29,9 @@ import (
 //	R11 A held cluster's member object does not change, whatever else of Desired changes.
 //	R12 Reads are served from caches; before they are filled, methods fail with NotReady.
 //	R13 Companions come before the workload and go after it; a shared one goes with its last user, or is given up.
-//	R14 A shadow is no danger: what it stands for is neither written nor removed, and Yielded is said only when that is so.
-//	R15 A look only asks: the member object is neither written nor created nor removed, and what it runs is told.
+//	R14 Observing is no danger: what is observed is neither written nor removed, and Released is said only when that is so.
+//	R15 A probe only asks: the member object is neither written nor created nor removed, and what it runs is told.
+//	R16 Removal is said: a cluster that is not among the targets stays as it is, and one whose mode is Remove is left.
 type Driver interface {
 	// Features tells what this driver can do. It is constant.
 	Features() Features
@@ -42,8 +43,7 @@ type Driver interface {
 	// It reads only. A workload never applied is Found=false and a nil error.
 	Observe(ctx context.Context, query Query) (Observation, error)
 
-	// Apply takes the next step towards desired, prunes what is ours and no longer wanted, and tells whether a further
-	// step waits for the backend. It is called on every pass.
+	// Apply takes the next step towards desired, and tells whether a further step waits for the backend. It is called on every pass.
 	Apply(ctx context.Context, desired Desired) (Progress, error)
 
 	// Delete takes the next step towards having nothing of the workload on the backend. It is called until Done;
@@ -75,10 +75,10 @@ type PodReader interface {
 type Feature string
 
 const (
-	// FeatureHold means that Target.Hold is honoured.
+	// FeatureHold means that ModeHold is honoured.
 	FeatureHold Feature = "Hold"
-	// FeatureOwnership means that ownership modes other than Own are honoured.
-	FeatureOwnership Feature = "Ownership"
+	// FeatureModes means that ModeAdopt, ModeObserve and ModeProbe are honoured.
+	FeatureModes Feature = "Modes"
 	// FeatureClusterScoped means that cluster-scoped templates can be carried.
 	FeatureClusterScoped Feature = "ClusterScoped"
 )

@@ -48,16 +48,30 @@ type Query struct {
 	Selectors []v1alpha1.ClusterSelector
 	// Options are spec.backendOptions; a driver reads its own part.
 	Options *v1alpha1.BackendOptions
-	// Live has Observe ask the backend's API server and no cache: for the time of a hand-over, in which a word that is no
-	// longer true would make two owners.
-	Live bool
-	// Alone says that no other backend has anything of the workload any more. Delete takes the clusters that are shadows for
-	// owned, since their member objects would be nobody's; Apply takes all marks that another backend has left.
-	Alone bool
-	// Heir has Delete with Orphan leave the clusters that are shadows altogether alone, marks included: another backend owns
-	// them and will take the marks away. Without, it may write a member object once more to take them off.
-	Heir bool
+	// Counterpart is what another backend has of the workload.
+	Counterpart Counterpart
 }
+
+// Counterpart is what another backend has of a workload. There is one only for the time of a hand-over.
+type Counterpart string
+
+const (
+	// CounterpartNone means that no workload is handed over.
+	CounterpartNone Counterpart = ""
+	// CounterpartActive means that another backend has something of the workload too. Observe asks the backend's API server and no
+	// cache: a word that is no longer true would make two owners.
+	CounterpartActive Counterpart = "Active"
+	// CounterpartGone means that the other backend had the workload and has nothing left. Delete takes the clusters that are only
+	// observed for owned, since their member objects would be nobody's; Apply takes all marks that the other backend has left.
+	CounterpartGone Counterpart = "Gone"
+	// CounterpartHeir means that the other backend owns what is given up here and will take the marks away. Delete with Orphan leaves
+	// the clusters that are only observed altogether alone, marks included. Without, it may write a member object once more to take
+	// them off.
+	CounterpartHeir Counterpart = "Heir"
+)
+
+// Alone tells whether the other backend of a hand-over has nothing left.
+func (q Query) Alone() bool { return q.Counterpart == CounterpartGone }
 
 // Desired is everything a driver needs to carry one workload out, already decided.
 type Desired struct {
@@ -67,7 +81,7 @@ type Desired struct {
 	Template *unstructured.Unstructured
 	// Revision is the value of the annotation fleetworkload.io/revision in every manifest.
 	Revision string
-	// Targets are the clusters to run on, sorted by name. A cluster that is not listed is to be removed. Empty means
+	// Targets say what is to become of clusters, sorted by name. A cluster that is not listed stays as it is (R16). Empty means
 	// that the selection is not known yet: the driver sets up the placement and leaves members as they are.
 	Targets []Target
 	// ConflictPolicy is never empty.
@@ -76,8 +90,8 @@ type Desired struct {
 	Division v1alpha1.DivisionType
 	// Companions travel with the workload, sorted by kind and name. They come before it and go after it (R13).
 	Companions []Companion
-	// Keep says which companions that are no longer listed stay as they are for now.
-	Keep Keep
+	// Prune says which companions go that are no longer listed.
+	Prune Prune
 }
 
 // SharedUID is the value of the label fleetworkload.io/uid on a companion that several FleetWorkloads may ship.
@@ -107,53 +121,73 @@ func (c Companion) NeededOn(cluster string) bool {
 	return c.Clusters == nil || slices.Contains(c.Clusters, cluster)
 }
 
-// Keep says which companions stay although they are no longer listed.
-type Keep string
+// Prune says which companions go that are no longer listed.
+type Prune string
 
 const (
-	// KeepNone lets all of them go.
-	KeepNone Keep = ""
-	// KeepShared keeps those that are shared.
-	KeepShared Keep = "Shared"
-	// KeepAll keeps all of them: pods may still need them.
-	KeepAll Keep = "All"
+	// PruneNone leaves all of them as they are: pods may still need them.
+	PruneNone Prune = ""
+	// PruneOwn takes those away that are the FleetWorkload's own, and leaves those that are shared.
+	PruneOwn Prune = "Own"
+	// PruneAll takes all of them away.
+	PruneAll Prune = "All"
 )
 
-// Keeps tells whether a companion that is no longer listed stays.
-func (k Keep) Keeps(shared bool) bool { return k == KeepAll || k == KeepShared && shared }
+// Takes tells whether a companion that is no longer listed goes.
+func (p Prune) Takes(shared bool) bool { return p == PruneAll || p == PruneOwn && !shared }
 
-// Ownership says what a driver may do to one cluster's member object, and to its companions there. Together with
-// Target.Hold it is what hand-overs and cluster-by-cluster rollouts stand on.
-type Ownership string
+// Mode says what is to become of one cluster's member object, and of its companions there. Hand-overs and cluster-by-cluster
+// rollouts stand on it.
+type Mode string
 
 const (
-	// OwnershipOwn writes the member object, creates it when missing, and removes it when the target goes.
-	OwnershipOwn Ownership = "Own"
-	// OwnershipShadow holds the manifest and reports, and neither writes nor removes the member object, also when it was
+	// ModeOwn writes the member object, and creates it when missing. The empty mode is ModeOwn.
+	ModeOwn Mode = "Own"
+	// ModeAdopt owns, and takes a running member object over whatever the conflict policy says.
+	ModeAdopt Mode = "Adopt"
+	// ModeHold leaves the member object as it is, whatever the manifest says, until the mode is another one (R11). Whose it is stays
+	// as it was.
+	ModeHold Mode = "Hold"
+	// ModeObserve holds the manifest and reports, and neither writes nor removes the member object, also when it was
 	// owned before (R14).
-	OwnershipShadow Ownership = "Shadow"
-	// OwnershipAdopt owns, and takes a running member object over whatever the conflict policy says.
-	OwnershipAdopt Ownership = "Adopt"
-	// OwnershipLook asks the cluster whether the member object is there and how many replicas it is to run, and neither
+	ModeObserve Mode = "Observe"
+	// ModeProbe asks the cluster whether the member object is there and how many replicas it is to run, and neither
 	// writes nor creates nor removes it (R15). It is for clusters on which the workload is not owned.
-	OwnershipLook Ownership = "Look"
+	ModeProbe Mode = "Probe"
+	// ModeRemove takes the workload off the cluster, the member object with it where it is owned (R16).
+	ModeRemove Mode = "Remove"
 )
 
-// Writes tells whether the member object becomes the target manifest.
-func (o Ownership) Writes() bool { return o != OwnershipShadow && o != OwnershipLook }
+// Owns tells whether the member object is, or becomes, the workload's own.
+func (m Mode) Owns() bool { return m == "" || m == ModeOwn || m == ModeAdopt || m == ModeHold }
 
-// Target is what one cluster must run.
+// Target is what is to become of one cluster.
 type Target struct {
 	Cluster string
+	// Mode is Own when empty.
+	Mode Mode
+	// Reason is why the workload is taken off the cluster; empty unless the mode is Remove.
+	Reason v1alpha1.RemovalReason
 	// Replicas is nil for kinds without replicas.
 	Replicas *int32
-	// Manifest is the target manifest: template, replicas and overrides of this cluster. Read-only.
+	// Manifest is the target manifest: template, replicas and overrides of this cluster. Read-only. It is nil when the mode is Remove.
 	Manifest *unstructured.Unstructured
-	// Hold keeps the member object as it is, whatever the manifest says, until it is false again.
-	Hold bool
-	// Ownership is Own unless a hand-over is under way. Empty means Own.
-	Ownership Ownership
 }
+
+// Wanted are the targets that are to have the workload.
+func (d Desired) Wanted() []Target {
+	if !slices.ContainsFunc(d.Targets, Target.removes) {
+		return d.Targets
+	}
+	return slices.DeleteFunc(slices.Clone(d.Targets), Target.removes)
+}
+
+// Removes tells whether the workload is to be taken off the cluster.
+func (d Desired) Removes(cluster string) bool {
+	return slices.ContainsFunc(d.Targets, func(t Target) bool { return t.Cluster == cluster && t.removes() })
+}
+
+func (t Target) removes() bool { return t.Mode == ModeRemove }
 
 // Selection are the clusters of the backend that Query.Selectors choose.
 type Selection struct {
@@ -192,7 +226,7 @@ type Observation struct {
 func (o Observation) Running() map[string]bool {
 	running := make(map[string]bool, len(o.Clusters))
 	for _, c := range o.Clusters {
-		running[c.Cluster] = !c.Removing && (c.Sight == nil || c.Sight.Exists)
+		running[c.Cluster] = !c.Removing() && (c.Probe == nil || c.Probe.Exists)
 	}
 	return running
 }
@@ -201,11 +235,11 @@ func (o Observation) Running() map[string]bool {
 func (o Observation) Replicas() map[string]int32 {
 	replicas := make(map[string]int32, len(o.Clusters))
 	for _, c := range o.Clusters {
-		n := c.Desired
-		if c.Sight != nil {
-			n = c.Sight.Replicas
+		n := c.Asked
+		if c.Probe != nil {
+			n = c.Probe.Replicas
 		}
-		if !c.Removing && n != nil {
+		if !c.Removing() && n != nil {
 			replicas[c.Cluster] = *n
 		}
 	}
@@ -221,8 +255,8 @@ func (o Observation) Of(cluster string) (ClusterObservation, bool) {
 	return o.Clusters[i], true
 }
 
-// Sight is what a look at a cluster has brought (R15).
-type Sight struct {
+// ProbeResult is what a cluster has answered when it was asked (R15).
+type ProbeResult struct {
 	// Answered is false until the cluster has told.
 	Answered bool
 	// Exists is true when the cluster has a member object of that name, whosever it is.
@@ -234,8 +268,8 @@ type Sight struct {
 // ClusterObservation is one cluster's report, not yet interpreted.
 type ClusterObservation struct {
 	Cluster string
-	// Desired is what the backend asks the cluster to run; nil when it does not say.
-	Desired *int32
+	// Asked is what the backend asks the cluster to run; nil when it does not say.
+	Asked *int32
 	// Revision of the manifest that the backend holds for the cluster; empty when unknown.
 	Revision string
 	// Applied is Unknown until the backend has said so for the manifest it holds.
@@ -246,25 +280,66 @@ type ClusterObservation struct {
 	Current bool
 	// Status holds the feedback fields by name; nil when nothing was reported.
 	Status map[string]any
-	// Removing is true while the workload is being taken off the cluster.
-	Removing bool
+	// Presence is how the backend has the workload there.
+	Presence Presence
 	// Held is true while writes to the member object are held back.
 	Held bool
-	// Yielded is true once it is confirmed that the backend neither writes the member object nor would remove it, and stays true
-	// while what has confirmed it is taken away (R14).
-	Yielded bool
-	// Sight is nil but on a cluster that is only looked at (R15).
-	Sight *Sight
+	// Probe is nil but on a cluster that is only asked (R15).
+	Probe *ProbeResult
 	// UID of the member object; empty when it is not reported.
 	UID types.UID
 	// Marks are the labels and annotations on the member object, sorted, that another backend has put there and that are on
 	// their way out. They are reported of targets that adopt, by drivers to which backends leave any (R14).
 	Marks []string
 	// Serves are the FleetWorkloads for which the backend goes on with shared companions of this one, by the companion's kind
-	// and name: it is Yielded all the same (R14).
+	// and name: it is Released all the same (R14).
 	Serves map[string][]types.UID
 	// Foreign are the shared companions, by kind and name, that are somebody else's there and used as they are.
 	Foreign []string
 	// Message is the backend's own word, for a person.
 	Message string
 }
+
+// Presence is how a backend has a workload on a cluster.
+type Presence string
+
+const (
+	// PresenceActive: it may write the member object, or has not confirmed yet that it does not.
+	PresenceActive Presence = ""
+	// PresenceReleased: it is confirmed that the backend neither writes the member object nor would remove it (R14).
+	PresenceReleased Presence = "Released"
+	// PresenceRemoving: the workload is being taken off the cluster.
+	PresenceRemoving Presence = "Removing"
+	// PresenceLeaving: what was released is being taken away, and stays no danger to another owner meanwhile (R14).
+	PresenceLeaving Presence = "Leaving"
+	// PresenceAbsent: the backend has nothing there. It is not found in an Observation.
+	PresenceAbsent Presence = "Absent"
+	// PresenceUnknown: the backend does not know the cluster, and has nothing there. It is not found in an Observation.
+	PresenceUnknown Presence = "Unknown"
+)
+
+// PresenceOf is the presence of something that is there.
+func PresenceOf(removing, released bool) Presence {
+	switch {
+	case removing && released:
+		return PresenceLeaving
+	case removing:
+		return PresenceRemoving
+	case released:
+		return PresenceReleased
+	default:
+		return PresenceActive
+	}
+}
+
+// Removing tells whether the workload is being taken away, released before or not.
+func (p Presence) Removing() bool { return p == PresenceRemoving || p == PresenceLeaving }
+
+// Released tells whether it is confirmed that the backend neither writes the member object nor would remove it.
+func (p Presence) Released() bool { return p == PresenceReleased || p == PresenceLeaving }
+
+// Removing tells whether the workload is being taken off the cluster.
+func (c ClusterObservation) Removing() bool { return c.Presence.Removing() }
+
+// Released tells whether it is confirmed that the backend neither writes the member object nor would remove it.
+func (c ClusterObservation) Released() bool { return c.Presence.Released() }

@@ -44,7 +44,9 @@ func (r *Reconciler) order(ctx context.Context, order pass.Order, alone bool) (b
 		return driver.Delete(ctx, order.Delete.Query, order.Delete.Policy)
 	}
 	desired := *order.Apply
-	desired.Alone = desired.Alone || alone
+	if alone {
+		desired.Counterpart = backends.CounterpartGone
+	}
 	return driver.Apply(ctx, desired)
 }
 

@@ -219,8 +219,8 @@ func TestAMigrationThatCannotBeginSaysWhy(t *testing.T) {
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
 
-// ownership is what a backend was told of a cluster.
-func (w *world) ownership(b *backendtest.MemoryBackend, cluster string) any {
+// mode is what a backend was told of a cluster.
+func (w *world) mode(b *backendtest.MemoryBackend, cluster string) any {
 	w.t.Helper()
 	objects, err := b.Owned(context.Background(), backends.Query{Key: backends.Key{NamespacedName: key, UID: w.get().UID}})
 	if err != nil {
@@ -228,7 +228,7 @@ func (w *world) ownership(b *backendtest.MemoryBackend, cluster string) any {
 	}
 	for _, o := range objects {
 		if spec, _ := o.Object["spec"].(map[string]any); spec["cluster"] == cluster {
-			return spec["ownership"]
+			return spec["mode"]
 		}
 	}
 	return nil
@@ -252,7 +252,7 @@ func TestOwnedWhileTheOtherBackendIsRemoved(t *testing.T) {
 			if back {
 				w.edit(to("one"))
 				w.passUntil(two, func() bool {
-					return w.get().Status.Migration.Phase == v1alpha1.MigrationPhaseRollingBack && w.ownership(owner, "m3") == "Adopt"
+					return w.get().Status.Migration.Phase == v1alpha1.MigrationPhaseRollingBack && w.mode(owner, "m3") == "Adopt"
 				})
 			}
 			lost := cluster("m3", "b")
@@ -262,7 +262,7 @@ func TestOwnedWhileTheOtherBackendIsRemoved(t *testing.T) {
 			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(16)) })
 			w.both(two)
 			if got := w.member("m3"); got != 4 {
-				t.Errorf("m3 runs %d after a scale-up, want 4; it was told %v", got, w.ownership(owner, "m3"))
+				t.Errorf("m3 runs %d after a scale-up, want 4; it was told %v", got, w.mode(owner, "m3"))
 			}
 		})
 	}

@@ -13,7 +13,7 @@ type DeletionPolicy string
 const (
 	// DeletionPolicyDelete removes the member objects, and waits until the backend confirms it.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyOrphan leaves the member objects running, without any mark of the backend's ownership.
+	// DeletionPolicyOrphan leaves the member objects running, without any mark of the backend's mode.
 	DeletionPolicyOrphan DeletionPolicy = "Orphan"
 )
 

@@ -168,11 +168,35 @@ type ClusterShare struct {
 	// +kubebuilder:validation:Minimum=0
 	Baseline *int32 `json:"baseline,omitempty"`
 
+	// removal is why the workload is taken off the cluster. It is recorded before anything is removed, and absent once nothing of the
+	// workload is left there.
+	// +optional
+	Removal RemovalReason `json:"removal,omitempty"`
+
 	// deselectedAt is since when the backend no longer chooses the cluster, although spec.placement asks for no other clusters. The
 	// workload is taken off it half a minute later at the earliest.
 	// +optional
 	DeselectedAt *metav1.Time `json:"deselectedAt,omitempty"`
 }
+
+// RemovalReason is why a workload is taken off a cluster.
+// +kubebuilder:validation:Enum=SpecChanged;Deselected;ClusterLeft;NoReplicas;FailedOver;Confirmed
+type RemovalReason string
+
+const (
+	// RemovalSpecChanged: spec.placement was edited and does not choose the cluster any more.
+	RemovalSpecChanged RemovalReason = "SpecChanged"
+	// RemovalDeselected: the cluster has changed, and spec.placement does not choose it any more.
+	RemovalDeselected RemovalReason = "Deselected"
+	// RemovalClusterLeft: the backend does not know the cluster any more.
+	RemovalClusterLeft RemovalReason = "ClusterLeft"
+	// RemovalNoReplicas: the cluster gets none of the replicas that are divided.
+	RemovalNoReplicas RemovalReason = "NoReplicas"
+	// RemovalFailedOver: the cluster is lost or tainted, and other clusters have taken its place.
+	RemovalFailedOver RemovalReason = "FailedOver"
+	// RemovalConfirmed: a person has confirmed a removal that was held.
+	RemovalConfirmed RemovalReason = "Confirmed"
+)
 
 // WorkloadReference names the object that a FleetWorkload carries.
 type WorkloadReference struct {

@@ -48,7 +48,7 @@ func changeCases() []Case {
 			run:   currentMeansCurrent,
 		},
 		{
-			Name:  "Apply: a target no longer listed goes away, and nothing else does",
+			Name:  "Apply: a target that is to be removed goes away, and nothing else does",
 			Rules: []string{"R7"},
 			kinds: bothKinds,
 			run: func(s *session) {
@@ -101,7 +101,7 @@ func currentMeansCurrent(s *session) {
 			}
 			for _, cluster := range next.clusters() {
 				c, _ := report(observation, cluster)
-				if !c.Current || c.Revision != next.revision() || c.Desired != nil && *c.Desired != target(next, cluster).replicas {
+				if !c.Current || c.Revision != next.revision() || c.Asked != nil && *c.Asked != target(next, cluster).replicas {
 					return cluster + " is not Current"
 				}
 				s.matchesMember(next, c)
@@ -121,7 +121,7 @@ func (s *session) matchesMember(p plan, c backends.ClusterObservation) {
 		s.t.Errorf("%s: Current at %s while the member has revision %q", cluster, p.revision(), got)
 	}
 	if diff := cmp.Diff(nested(want, "spec", "replicas"), nested(live, "spec", "replicas")); diff != "" {
-		if c.Desired != nil {
+		if c.Asked != nil {
 			s.t.Errorf("%s: Current for the new replicas while the member has others (-want +live):\n%s", cluster, diff)
 		}
 		return // Without Desired it may be Current for the replicas before.

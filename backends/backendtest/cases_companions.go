@@ -237,7 +237,7 @@ func companionsGoAfter(s *session) {
 	p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(settings, token)
 	s.converge(p)
 	next := p.changed().carrying()
-	next.keep = backends.KeepAll
+	next.prune = backends.PruneNone
 	s.converge(next)
 	s.noWrites("passes that keep", func() { s.keepPassing(next) })
 	for _, each := range p.passengers {
@@ -245,7 +245,7 @@ func companionsGoAfter(s *session) {
 			s.t.Errorf("%s is gone although it was to be kept", each.name)
 		}
 	}
-	next.keep = backends.KeepShared
+	next.prune = backends.PruneOwn
 	s.converge(next)
 	s.absent(s.cluster(0), settings.ref(s.namespace))
 	if s.companion(s.cluster(0), token) == nil {
@@ -254,7 +254,7 @@ func companionsGoAfter(s *session) {
 	// One change that takes both the need and the companion away.
 	s.converge(p)
 	workload, companion := s.chronicle(s.cluster(0), p.ref()), s.chronicle(s.cluster(0), settings.ref(s.namespace))
-	next.keep = backends.KeepNone
+	next.prune = backends.PruneAll
 	s.converge(next)
 	changed := workload.when("the change", func(h happening) bool {
 		return h.object.GetAnnotations()[v1alpha1.AnnotationRevision] == next.revision()

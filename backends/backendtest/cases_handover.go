@@ -14,27 +14,27 @@ import (
 func handoverCases() []Case {
 	return []Case{
 		{
-			Name:  "Shadow: companions are neither written nor removed, and others' go on",
+			Name:  "Observe: companions are neither written nor removed, and others' go on",
 			Rules: []string{"R13", "R14"},
-			Needs: backends.FeatureOwnership,
-			run:   shadowCompanions,
+			Needs: backends.FeatureModes,
+			run:   observedCompanions,
 		},
 		{
-			Name:  "Shadow: what has yielded goes on being Yielded while Delete takes it away",
+			Name:  "Observe: what is Released stays so while Delete takes it away",
 			Rules: []string{"R14"},
-			Needs: backends.FeatureOwnership,
-			run:   shadowLeaves,
+			Needs: backends.FeatureModes,
+			run:   observedLeaves,
 		},
 		{
-			Name:  "Shadow: companions that are no longer listed are given up too",
+			Name:  "Observe: companions that are no longer listed are given up too",
 			Rules: []string{"R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(settings)
 				s.converge(p)
 				was := s.companion(s.cluster(0), settings)
-				shadow := p.carrying().owned(backends.OwnershipShadow)
-				shadow.keep = backends.KeepAll
+				shadow := p.carrying().owned(backends.ModeObserve)
+				shadow.prune = backends.PruneNone
 				s.converge(shadow)
 				s.remove(shadow, v1alpha1.DeletionPolicyOrphan)
 				s.nothingLeft(p)
@@ -44,19 +44,19 @@ func handoverCases() []Case {
 		{
 			Name:  "Adopt: companions are taken over as they are, and become ours",
 			Rules: []string{"R13", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			run:   adoptCompanions,
 		},
 		{
 			Name:  "R13: a shared companion that is needed elsewhere is given up and not deleted",
 			Rules: []string{"R13", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			run: func(s *session) {
 				needed, there := token, uuid.NewUUID()
 				needed.elsewhere = []types.UID{there}
 				p := s.newPlan("web", s.cluster(0))
 				s.running(s.cluster(0), p.carrying(needed))
-				s.converge(p.carrying(needed).owned(backends.OwnershipAdopt))
+				s.converge(p.carrying(needed).owned(backends.ModeAdopt))
 				s.converge(p.carrying(token))
 				s.remove(p, v1alpha1.DeletionPolicyDelete)
 				s.nothingLeft(p)
@@ -65,8 +65,8 @@ func handoverCases() []Case {
 				// Once it is a user itself it is not elsewhere any more.
 				p, back := s.newPlan("web2", s.cluster(0)).carrying(needed), s.newPlan("api", s.cluster(0)).carrying(token)
 				back.key.UID = there
-				s.converge(p.owned(backends.OwnershipAdopt))
-				s.converge(back.owned(backends.OwnershipAdopt))
+				s.converge(p.owned(backends.ModeAdopt))
+				s.converge(back.owned(backends.ModeAdopt))
 				s.remove(p, v1alpha1.DeletionPolicyDelete)
 				s.remove(back, v1alpha1.DeletionPolicyDelete)
 				s.absent(s.cluster(0), token.ref(s.namespace))
@@ -91,7 +91,7 @@ func handoverCases() []Case {
 	}
 }
 
-func shadowCompanions(s *session) {
+func observedCompanions(s *session) {
 	web := s.newPlan("web", s.cluster(0)).carrying(settings, token)
 	api := s.newPlan("api", s.cluster(0)).carrying(token)
 	s.converge(web)
@@ -99,7 +99,7 @@ func shadowCompanions(s *session) {
 	own, both := s.companion(s.cluster(0), settings), s.companion(s.cluster(0), token)
 	settings, token := settings, token
 	settings.value, token.value = "two", "second"
-	shadow := web.carrying(settings, token).owned(backends.OwnershipShadow)
+	shadow := web.carrying(settings, token).owned(backends.ModeObserve)
 	o := s.converge(shadow)
 	if c, _ := report(o, s.cluster(0)); !slices.Equal(c.Serves["Secret token"], []types.UID{api.key.UID}) {
 		s.t.Errorf("it goes on with the Secret for %v, want %v", c.Serves, api.key.UID)
@@ -129,8 +129,8 @@ func adoptCompanions(s *session) {
 	for _, each := range p.passengers {
 		was[each.name] = s.companion(s.cluster(0), each).GetUID()
 	}
-	s.converge(p.owned(backends.OwnershipShadow))
-	s.converge(p.owned(backends.OwnershipAdopt))
+	s.converge(p.owned(backends.ModeObserve))
+	s.converge(p.owned(backends.ModeAdopt))
 	s.converge(p)
 	settings, token := settings, token
 	settings.value, token.value = "two", "second"
@@ -169,19 +169,19 @@ func (s *session) stays(cluster string, p passenger, uid types.UID) {
 	}
 }
 
-// shadowLeaves: otherwise the other backend would lose its right to write for as long as the removal takes.
-func shadowLeaves(s *session) {
+// observedLeaves: otherwise the other backend would lose its right to write for as long as the removal takes.
+func observedLeaves(s *session) {
 	p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(token)
 	s.converge(p)
-	shadow := p.owned(backends.OwnershipShadow)
+	shadow := p.owned(backends.ModeObserve)
 	s.converge(shadow)
 	query := shadow.query()
-	query.Live, query.Heir = true, true
+	query.Counterpart = backends.CounterpartHeir
 	s.until("it to be released", func() string {
 		observation, err := s.observe(query)
 		s.noError("Observe", err)
 		for _, c := range observation.Clusters {
-			if !c.Yielded {
+			if !c.Released() {
 				s.t.Fatalf("%s has not yielded any more: %+v", c.Cluster, c)
 			}
 		}

@@ -85,7 +85,7 @@ func holdCases() []Case {
 				s.converge(p)
 				recorders := []*recorder{s.record(s.cluster(0), p), s.record(s.cluster(1), p)}
 				next := p.changed()
-				held := next.with(s.cluster(1), func(t *planned) { t.hold = true })
+				held := next.with(s.cluster(1), func(t *planned) { t.mode = backends.ModeHold })
 				s.converge(held)
 				s.noWrites("passes while held", func() { s.keepPassing(held) })
 				recorders[0].wantVersions(2)
@@ -105,7 +105,7 @@ func holdCases() []Case {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
 				r := s.record(s.cluster(0), p)
-				s.converge(p.with(s.cluster(0), func(t *planned) { t.hold = true }))
+				s.converge(p.with(s.cluster(0), func(t *planned) { t.mode = backends.ModeHold }))
 				s.converge(p)
 				r.wantVersions(1)
 			},
@@ -116,7 +116,7 @@ func holdCases() []Case {
 			Needs: backends.FeatureHold,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
-				held := p.with(s.cluster(1), func(t *planned) { t.hold = true })
+				held := p.with(s.cluster(1), func(t *planned) { t.mode = backends.ModeHold })
 				s.converge(held)
 				s.quiet(func() {
 					_, err := s.pass(held)
@@ -136,7 +136,7 @@ func holdCases() []Case {
 			Lacks: backends.FeatureHold,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0))
-				s.refused(p.with(s.cluster(0), func(t *planned) { t.hold = true }), backends.CodeUnsupported)
+				s.refused(p.with(s.cluster(0), func(t *planned) { t.mode = backends.ModeHold }), backends.CodeUnsupported)
 			},
 		},
 	}

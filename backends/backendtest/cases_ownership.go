@@ -8,17 +8,17 @@ import (
 )
 
 func ownershipCases() []Case {
-	return append(append(shadowCases(), lookCases()...),
+	return append(append(observeCases(), probeCases()...),
 		Case{
 			Name:  "Adopt: a running member object is taken over as it is, and becomes ours",
 			Rules: []string{"R4", "R8", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0))
 				s.runningMember(s.cluster(0), p)
 				r := s.record(s.cluster(0), p)
-				s.converge(p.owned(backends.OwnershipAdopt))
+				s.converge(p.owned(backends.ModeAdopt))
 				s.converge(p)
 				r.wantSpecs(1)
 				s.converge(p.changed())
@@ -28,33 +28,33 @@ func ownershipCases() []Case {
 			},
 		},
 		Case{
-			Name:  "Adopt: a shadow takes over, and the spec does not change",
+			Name:  "Adopt: what was observed is taken over, and the spec does not change",
 			Rules: []string{"R8", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.runningMember(s.cluster(0), p)
 				s.runningMember(s.cluster(1), p)
 				r := s.record(s.cluster(0), p)
-				s.converge(p.owned(backends.OwnershipShadow))
-				s.converge(p.owned(backends.OwnershipShadow).with(s.cluster(0), func(t *planned) { t.ownership = backends.OwnershipAdopt }))
-				s.converge(p.owned(backends.OwnershipAdopt))
+				s.converge(p.owned(backends.ModeObserve))
+				s.converge(p.owned(backends.ModeObserve).with(s.cluster(0), func(t *planned) { t.mode = backends.ModeAdopt }))
+				s.converge(p.owned(backends.ModeAdopt))
 				r.wantSpecs(1)
 				s.converge(p)
 				r.wantSpecs(1)
 			},
 		},
 		Case{
-			Name:  "R14: cut off after any write of a change of ownership, a new process ends in the same state",
+			Name:  "R14: cut off after any write of a change of mode, a new process ends in the same state",
 			Rules: []string{"R3", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			run: func(s *session) {
 				s.cutOffAfterEach(scene{
 					prepare: func(s *session, p plan) { s.converge(p) },
-					act:     func(s *session, p plan) { s.passUntilCut(p.owned(backends.OwnershipShadow)) },
+					act:     func(s *session, p plan) { s.passUntilCut(p.owned(backends.ModeObserve)) },
 					finish: func(s *session, p plan) {
-						s.converge(p.owned(backends.OwnershipShadow))
+						s.converge(p.owned(backends.ModeObserve))
 						s.converge(p)
 					},
 					check: func(r *recorder) { r.wantSpecs(1) },
@@ -62,12 +62,12 @@ func ownershipCases() []Case {
 			},
 		},
 		Case{
-			Name:  "R5: ownership other than Own is refused as Unsupported when the feature is not declared",
+			Name:  "R5: a mode that takes over, observes or probes is refused as Unsupported when the feature is not declared",
 			Rules: []string{"R5"},
-			Lacks: backends.FeatureOwnership,
+			Lacks: backends.FeatureModes,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0))
-				for _, o := range []backends.Ownership{backends.OwnershipShadow, backends.OwnershipAdopt} {
+				for _, o := range []backends.Mode{backends.ModeObserve, backends.ModeAdopt} {
 					s.refused(p.owned(o), backends.CodeUnsupported)
 				}
 			},
@@ -75,17 +75,17 @@ func ownershipCases() []Case {
 	)
 }
 
-func shadowCases() []Case {
+func observeCases() []Case {
 	return []Case{
 		{
-			Name:  "Shadow: the member object is never written",
+			Name:  "Observe: the member object is never written",
 			Rules: []string{"R4", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				was := s.foreignMember(s.cluster(0), p)
-				shadow := p.owned(backends.OwnershipShadow)
+				shadow := p.owned(backends.ModeObserve)
 				s.converge(shadow)
 				shadow = shadow.changed()
 				s.converge(shadow)
@@ -101,15 +101,15 @@ func shadowCases() []Case {
 			},
 		},
 		{
-			Name:  "Shadow: what was owned is neither written nor removed any more, and Yielded says so",
+			Name:  "Observe: what was owned is neither written nor removed any more, and Released says so",
 			Rules: []string{"R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
 				r := s.record(s.cluster(0), p)
-				shadow := p.with(s.cluster(0), func(t *planned) { t.ownership = backends.OwnershipShadow })
+				shadow := p.with(s.cluster(0), func(t *planned) { t.mode = backends.ModeObserve })
 				s.converge(shadow)
 				s.converge(shadow.changed())
 				s.noWrites("passes with a shadow", func() { s.keepPassing(shadow.changed()) })
@@ -123,16 +123,16 @@ func shadowCases() []Case {
 			},
 		},
 		{
-			Name:  "Shadow: what was owned can be owned again, and gets the change in one step",
+			Name:  "Observe: what was owned can be owned again, and gets the change in one step",
 			Rules: []string{"R8", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
 				r := s.record(s.cluster(0), p)
-				s.converge(p.owned(backends.OwnershipShadow))
-				s.converge(p.owned(backends.OwnershipShadow).changed())
+				s.converge(p.owned(backends.ModeObserve))
+				s.converge(p.owned(backends.ModeObserve).changed())
 				r.wantSpecs(1)
 				s.restarted().converge(p.changed())
 				r.wantSpecs(2)
@@ -141,15 +141,15 @@ func shadowCases() []Case {
 			},
 		},
 		{
-			Name:  "Shadow: Delete with Orphan removes the marks of what was owned",
+			Name:  "Observe: Delete with Orphan removes the marks of what was owned",
 			Rules: []string{"R10", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
 				r := s.record(s.cluster(0), p)
-				s.converge(p.owned(backends.OwnershipShadow))
+				s.converge(p.owned(backends.ModeObserve))
 				s.remove(p, v1alpha1.DeletionPolicyOrphan)
 				s.nothingLeft(p)
 				s.unmarked(s.cluster(0), p)
@@ -158,15 +158,15 @@ func shadowCases() []Case {
 			},
 		},
 		{
-			Name:  "Shadow: Delete of what is nobody else's removes it",
+			Name:  "Observe: Delete of what is nobody else's removes it",
 			Rules: []string{"R10", "R14"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1))
 				s.converge(p)
-				s.converge(p.with(s.cluster(0), func(t *planned) { t.ownership = backends.OwnershipShadow }))
-				p.alone = true
+				s.converge(p.with(s.cluster(0), func(t *planned) { t.mode = backends.ModeObserve }))
+				p.counterpart = backends.CounterpartGone
 				s.remove(p, v1alpha1.DeletionPolicyDelete)
 				s.nothingLeft(p)
 				s.gone(p)
@@ -175,10 +175,10 @@ func shadowCases() []Case {
 	}
 }
 
-// owned sets the ownership of every target.
-func (p plan) owned(ownership backends.Ownership) plan {
+// owned sets the mode of every target.
+func (p plan) owned(mode backends.Mode) plan {
 	for _, cluster := range p.clusters() {
-		p = p.with(cluster, func(t *planned) { t.ownership = ownership })
+		p = p.with(cluster, func(t *planned) { t.mode = mode })
 	}
 	return p
 }
@@ -195,7 +195,7 @@ func (s *session) unmarked(cluster string, p plan) {
 	s.until("the marks on "+cluster+" to go", func() string { return s.markOf(s.mustMember(cluster, p)) })
 }
 
-// markOf returns the first mark of the backend's ownership on a member object.
+// markOf returns the first mark of the backend's mode on a member object.
 func (s *session) markOf(obj *unstructured.Unstructured) string {
 	if owners := obj.GetOwnerReferences(); len(owners) > 0 {
 		return "owner " + owners[0].Kind + " " + owners[0].Name

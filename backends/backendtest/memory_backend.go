@@ -73,7 +73,7 @@ type MemoryBackend struct {
 func NewMemory(options MemoryOptions) *MemoryBackend {
 	if options.Features == nil {
 		options.Features = backends.Features{
-			backends.FeatureHold: true, backends.FeatureOwnership: true, backends.FeatureClusterScoped: true,
+			backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true,
 		}
 	}
 	if options.Groups == nil {

@@ -62,7 +62,7 @@ func (d *MemoryDriver) companion(desired backends.Desired, target backends.Targe
 	}
 	need, owner := companions.ReadNeed(next.GetAnnotations()), next.GetLabels()[v1alpha1.LabelUID]
 	_, owned := need.Users[types.UID(owner)]
-	if !target.Ownership.Writes() {
+	if !target.Mode.Owns() {
 		need = need.Shadowing(desired.Key)
 	} else {
 		need = need.Owning(desired.Key, c.Elsewhere[target.Cluster])
@@ -94,28 +94,28 @@ func (d *MemoryDriver) companion(desired backends.Desired, target backends.Targe
 	}
 }
 
-// carrierSpec is the order for a companion: a shadow as long as nobody who needs it owns anything of it.
+// carrierSpec is the order for a companion: only observed as long as nobody who needs it owns anything of it.
 func carrierSpec(
 	desired backends.Desired, target backends.Target, c backends.Companion, live *unstructured.Unstructured, need companions.Need,
 ) orderSpec {
 	spec := orderSpec{
-		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Ownership: backends.OwnershipOwn,
+		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Mode: backends.ModeOwn,
 		Workload: workloadRef{
 			APIVersion: c.Object.GetAPIVersion(), Kind: c.Object.GetKind(),
 			Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(),
 		},
 		Manifest: c.Object.DeepCopy().Object,
 	}
-	before := backends.OwnershipOwn
+	before := backends.ModeOwn
 	if live != nil && c.Shared {
-		before = read[memoryOrder](live).Spec.Ownership
+		before = read[memoryOrder](live).Spec.Mode
 	}
 	switch {
 	case !need.Owned():
-		spec.Ownership = backends.OwnershipShadow
-	case target.Ownership == backends.OwnershipAdopt && !slices.Contains(c.Foreign, target.Cluster),
-		before == backends.OwnershipAdopt: // one user must not take back what another has taken over
-		spec.Ownership = backends.OwnershipAdopt
+		spec.Mode = backends.ModeObserve
+	case target.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, target.Cluster),
+		before == backends.ModeAdopt: // one user must not take back what another has taken over
+		spec.Mode = backends.ModeAdopt
 	}
 	return spec
 }
@@ -171,7 +171,7 @@ func (d *MemoryDriver) leave(
 			left.Write(annotations)
 			next.SetAnnotations(annotations)
 			if !left.Owned() {
-				order.Spec.Ownership = backends.OwnershipShadow
+				order.Spec.Mode = backends.ModeObserve
 				next.Object["spec"] = toMap(&order.Spec)
 			}
 			if err := d.put(obj, next); err != nil {
@@ -189,7 +189,7 @@ func (d *MemoryDriver) leave(
 			}
 			continue
 		}
-		order.remove(removal, query.Alone)
+		order.remove(removal, query.Alone())
 		next.Object["spec"] = toMap(&order.Spec)
 		if err := d.put(obj, next); err != nil {
 			return nil, err
@@ -216,29 +216,31 @@ func (d *MemoryDriver) release(desired backends.Desired, missing map[string]stri
 		})
 	}
 	yielding, err := d.giveUp(desired.Key, func(carrier *unstructured.Unstructured, cluster string) bool {
-		target, kept := targets[cluster]
-		return kept && !target.Ownership.Writes() && !listed(carrier, cluster)
+		target, said := targets[cluster]
+		return said && target.Mode != backends.ModeRemove && !target.Mode.Owns() && !listed(carrier, cluster)
 	})
 	if err != nil {
 		return nil, err
 	}
 	waiting, err := d.leave(desired.Query, v1alpha1.DeletionPolicyDelete, func(carrier *unstructured.Unstructured, cluster string) bool {
-		target, kept := targets[cluster]
+		target, said := targets[cluster]
 		order := running[cluster]
 		switch {
-		case !kept:
+		case !said:
+			return true
+		case target.Mode == backends.ModeRemove:
 			return order != nil
-		case !target.Ownership.Writes():
+		case !target.Mode.Owns():
 			return true
 		}
-		arrived := target.Hold || missing[cluster] == "" && order != nil && order.carriedOut() && order.Status.Applied &&
+		arrived := target.Mode == backends.ModeHold || missing[cluster] == "" && order != nil && order.carriedOut() && order.Status.Applied &&
 			order.Spec.Revision == desired.Revision
-		return listed(carrier, cluster) || desired.Keep.Keeps(isShared(carrier)) || !arrived
+		return listed(carrier, cluster) || !desired.Prune.Takes(isShared(carrier)) || !arrived
 	})
 	return append(yielding, waiting...), err
 }
 
-// giveUp makes shadows of carriers that are no longer listed.
+// giveUp only observes carriers that are no longer listed.
 func (d *MemoryDriver) giveUp(
 	key backends.Key, gives func(carrier *unstructured.Unstructured, cluster string) bool,
 ) (waiting []string, err error) {
@@ -252,13 +254,13 @@ func (d *MemoryDriver) giveUp(
 		need.Write(annotations)
 		next.SetAnnotations(annotations)
 		if !need.Owned() {
-			order.Spec.Ownership = backends.OwnershipShadow
+			order.Spec.Mode = backends.ModeObserve
 			next.Object["spec"] = toMap(&order.Spec)
 		}
 		if err := d.put(obj, next); err != nil {
 			return nil, err
 		}
-		if !reflect.DeepEqual(obj.Object["spec"], next.Object["spec"]) || !need.Owned() && !order.yields() {
+		if !reflect.DeepEqual(obj.Object["spec"], next.Object["spec"]) || !need.Owned() && !order.released() {
 			waiting = append(waiting, order.Spec.Cluster+" to give "+order.Spec.Workload.Kind+" "+order.Spec.Workload.Name+" up")
 		}
 	}
@@ -278,12 +280,12 @@ func (d *MemoryDriver) observeCompanions(key backends.Key, o *backends.Observati
 		if _, known := at[cluster]; !known {
 			at[cluster] = len(o.Clusters)
 			o.Clusters = append(o.Clusters, backends.ClusterObservation{
-				Cluster: cluster, Applied: metav1.ConditionUnknown, Yielded: true, Removing: order.Spec.Removal != "",
+				Cluster: cluster, Applied: metav1.ConditionUnknown, Presence: backends.PresenceOf(order.Spec.Removal != "", true),
 			})
 		}
 		c := &o.Clusters[at[cluster]]
 		others := companions.ReadNeed(obj.GetAnnotations()).Owners(key.UID)
-		c.Yielded = c.Yielded && (order.yields() || len(others) > 0)
+		c.Presence = backends.PresenceOf(c.Removing(), c.Released() && (order.released() || len(others) > 0))
 		if isShared(obj) && len(others) > 0 {
 			if c.Serves == nil {
 				c.Serves = map[string][]types.UID{}

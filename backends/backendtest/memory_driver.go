@@ -110,21 +110,21 @@ func selection(p *memoryPlacement, asked []v1alpha1.ClusterSelector) backends.Se
 // observe tells what is known of one order.
 func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObservation {
 	c := backends.ClusterObservation{
-		Cluster: o.Spec.Cluster, Revision: o.Spec.Revision, Held: o.Spec.Hold, Removing: o.Spec.Removal != "",
-		Applied: metav1.ConditionUnknown, Yielded: o.yields(),
+		Cluster: o.Spec.Cluster, Revision: o.Spec.Revision, Held: o.Spec.Hold,
+		Applied: metav1.ConditionUnknown, Presence: backends.PresenceOf(o.Spec.Removal != "", o.released()),
 	}
 	if replicas, ok := nestedNumber(o.Spec.Manifest, workload.ReplicasPath); ok {
-		c.Desired = pointer(int32(replicas))
+		c.Asked = pointer(int32(replicas))
 	}
-	if o.Spec.Ownership == backends.OwnershipLook && !c.Removing {
-		c.Sight = sight(o, workload)
+	if o.Spec.Mode == backends.ModeProbe && !c.Removing() {
+		c.Probe = probed(o, workload)
 	}
 	if o.carriedOut() {
 		c.Conflict, c.Message = o.Status.Conflict, o.Status.Message
 		switch {
 		case !o.Status.Applied:
 			c.Applied = metav1.ConditionFalse
-		case o.Spec.Manifest != nil && o.Spec.Ownership.Writes():
+		case o.Spec.Manifest != nil && o.Spec.Mode.Owns():
 			c.Applied = metav1.ConditionTrue
 		}
 	}
@@ -139,14 +139,14 @@ func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObserva
 		}
 		reported, _ := nestedNumber(r.Object, workload.ReplicasPath)
 		c.Current = c.Applied == metav1.ConditionTrue && r.Revision == c.Revision && r.seen() &&
-			(c.Desired == nil || reported == int64(*c.Desired))
+			(c.Asked == nil || reported == int64(*c.Asked))
 	}
 	return c
 }
 
-// sight is what a look has brought.
-func sight(o *memoryOrder, workload backends.Workload) *backends.Sight {
-	s := &backends.Sight{Answered: o.carriedOut(), Exists: o.Status.Report != nil}
+// probed is what a probe has brought.
+func probed(o *memoryOrder, workload backends.Workload) *backends.ProbeResult {
+	s := &backends.ProbeResult{Answered: o.carriedOut(), Exists: o.Status.Report != nil}
 	if s.Exists {
 		if n, found := nestedNumber(o.Status.Report.Object, workload.ReplicasPath); found {
 			s.Replicas = pointer(int32(n))
@@ -188,12 +188,11 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 	if len(desired.Targets) == 0 {
 		return backends.Progress{Done: true}, nil
 	}
-	wanted, missing := map[string]bool{}, map[string]string{}
+	missing := map[string]string{}
 	var waiting []string
-	for _, target := range desired.Targets {
-		wanted[target.Cluster] = true
+	for _, target := range desired.Wanted() {
 		what, err := d.companions(desired, target)
-		if err == nil && (what == "" || target.Hold) {
+		if err == nil && (what == "" || target.Mode == backends.ModeHold) {
 			err = d.order(desired, target)
 		}
 		if err != nil {
@@ -204,7 +203,7 @@ func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (bac
 			waiting = append(waiting, target.Cluster+": "+what)
 		}
 	}
-	progress, err := d.withdraw(desired.Query, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return wanted[cluster] })
+	progress, err := d.withdraw(desired.Query, v1alpha1.DeletionPolicyDelete, func(cluster string) bool { return !desired.Removes(cluster) })
 	if err != nil {
 		return progress, err
 	}
@@ -244,11 +243,16 @@ func (d *MemoryDriver) check(desired backends.Desired) error {
 		}
 	}
 	for _, target := range desired.Targets {
-		if target.Hold && !features[backends.FeatureHold] {
-			return unsupported("", "clusters cannot be held")
-		}
-		if cmp.Or(target.Ownership, backends.OwnershipOwn) != backends.OwnershipOwn && !features[backends.FeatureOwnership] {
-			return unsupported("", "ownership "+string(target.Ownership)+" is not possible")
+		switch target.Mode {
+		case backends.ModeHold:
+			if !features[backends.FeatureHold] {
+				return unsupported("", "clusters cannot be held")
+			}
+		case backends.ModeAdopt, backends.ModeObserve, backends.ModeProbe:
+			if !features[backends.FeatureModes] {
+				return unsupported("", "mode "+string(target.Mode)+" is not possible")
+			}
+		case "", backends.ModeOwn, backends.ModeRemove:
 		}
 	}
 	return nil
@@ -258,19 +262,19 @@ func (d *MemoryDriver) check(desired backends.Desired) error {
 func (d *MemoryDriver) order(desired backends.Desired, target backends.Target) error {
 	w := desired.Workload
 	spec := orderSpec{
-		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Hold: target.Hold,
-		Ownership: cmp.Or(target.Ownership, backends.OwnershipOwn),
+		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Hold: target.Mode == backends.ModeHold,
+		Mode: cmp.Or(target.Mode, backends.ModeOwn),
 		Workload: workloadRef{
 			APIVersion: w.GVK.GroupVersion().String(), Kind: w.GVK.Kind, Namespace: w.Namespace, Name: w.Name,
 		},
 		Manifest: target.Manifest.DeepCopy().Object, Revision: desired.Revision,
 	}
 	ref := orderRef(desired.Key, target.Cluster)
-	if target.Hold {
-		spec.Manifest, spec.Revision = nil, ""
+	if spec.Hold {
+		spec.Manifest, spec.Revision, spec.Mode = nil, "", backends.ModeOwn
 		if live := d.backend.backend.get(ref); ours(live, desired.Key) {
 			before := read[memoryOrder](live).Spec
-			spec.Manifest, spec.Revision = before.Manifest, before.Revision
+			spec.Manifest, spec.Revision, spec.Mode = before.Manifest, before.Revision, before.Mode
 		}
 	}
 	return d.write(ref, desired.Key, toMap(&spec))
@@ -312,7 +316,7 @@ func (d *MemoryDriver) withdraw(
 			}
 			continue
 		}
-		order.remove(policy, query.Alone)
+		order.remove(policy, query.Alone())
 		if err := d.write(refOf(obj), key, toMap(&order.Spec)); err != nil {
 			return backends.Progress{}, err
 		}

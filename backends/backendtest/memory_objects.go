@@ -46,9 +46,9 @@ type memoryOrder struct {
 }
 
 type orderSpec struct {
-	Cluster   string             `json:"cluster"`
-	Workload  workloadRef        `json:"workload"`
-	Ownership backends.Ownership `json:"ownership"`
+	Cluster  string        `json:"cluster"`
+	Workload workloadRef   `json:"workload"`
+	Mode     backends.Mode `json:"mode"`
 	// Manifest is absent on a cluster held from the start.
 	Manifest map[string]any          `json:"manifest,omitempty"`
 	Revision string                  `json:"revision,omitempty"`
@@ -56,8 +56,8 @@ type orderSpec struct {
 	Hold     bool                    `json:"hold,omitempty"`
 	// Removal takes the workload off the cluster.
 	Removal v1alpha1.DeletionPolicy `json:"removal,omitempty"`
-	// Yielded says that the agent had confirmed a shadow when it was taken away.
-	Yielded bool `json:"yielded,omitempty"`
+	// Released says that it was confirmed, when the order was taken away, that it only observes.
+	Released bool `json:"released,omitempty"`
 }
 
 type workloadRef struct {
@@ -102,16 +102,16 @@ func (r *memberReport) seen() bool {
 // carriedOut tells whether the status is about the order as it is.
 func (o *memoryOrder) carriedOut() bool { return o.Status.ObservedGeneration == o.Generation }
 
-// yields tells whether the order is no danger to another owner.
-func (o *memoryOrder) yields() bool {
-	return o.Spec.Yielded || o.carriedOut() && o.Spec.Ownership == backends.OwnershipShadow && o.Spec.Removal == ""
+// released tells whether the order is no danger to another owner.
+func (o *memoryOrder) released() bool {
+	return o.Spec.Released || o.carriedOut() && o.Spec.Mode == backends.ModeObserve && o.Spec.Removal == ""
 }
 
 // remove takes the workload off the cluster.
 func (o *memoryOrder) remove(policy v1alpha1.DeletionPolicy, alone bool) {
-	o.Spec.Yielded, o.Spec.Removal = o.yields() && !alone, policy
+	o.Spec.Released, o.Spec.Removal = o.released() && !alone, policy
 	if alone {
-		o.Spec.Ownership = backends.OwnershipOwn
+		o.Spec.Mode = backends.ModeOwn
 	}
 }
 

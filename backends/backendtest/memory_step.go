@@ -80,7 +80,7 @@ func (b *MemoryBackend) advance(obj *unstructured.Unstructured, order *memoryOrd
 	member := b.members.store(order.Spec.Cluster)
 	live := member.get(order.Spec.Workload.ref())
 	status := orderStatus{ObservedGeneration: order.Generation, Applied: true}
-	if live != nil && (b.owns(live, order) || !order.Spec.Ownership.Writes()) {
+	if live != nil && (b.owns(live, order) || !order.Spec.Mode.Owns()) {
 		status.Report = &memberReport{
 			UID:      live.GetUID(),
 			Revision: live.GetAnnotations()[v1alpha1.AnnotationRevision], Generation: live.GetGeneration(),
@@ -121,7 +121,7 @@ func (b *MemoryBackend) takeOff(member *memoryStore, live *unstructured.Unstruct
 	if live == nil || !b.owns(live, order) {
 		return nil
 	}
-	if order.Spec.Removal == v1alpha1.DeletionPolicyDelete && order.Spec.Ownership.Writes() {
+	if order.Spec.Removal == v1alpha1.DeletionPolicyDelete && order.Spec.Mode.Owns() {
 		member.remove(refOf(live))
 		return nil
 	}
@@ -134,7 +134,7 @@ func (b *MemoryBackend) takeOff(member *memoryStore, live *unstructured.Unstruct
 // deliver writes the order's manifest, unless it may not or must not.
 func (b *MemoryBackend) deliver(member *memoryStore, live *unstructured.Unstructured, order *memoryOrder) (conflict bool, err error) {
 	spec := order.Spec
-	if spec.Hold || !spec.Ownership.Writes() || spec.Manifest == nil {
+	if spec.Hold || !spec.Mode.Owns() || spec.Manifest == nil {
 		return false, nil
 	}
 	wanted := (&unstructured.Unstructured{Object: spec.Manifest}).DeepCopy()
@@ -147,7 +147,7 @@ func (b *MemoryBackend) deliver(member *memoryStore, live *unstructured.Unstruct
 	if live == nil {
 		return false, member.create(wanted)
 	}
-	adopts := spec.Conflict == v1alpha1.ConflictPolicyAdopt || spec.Ownership == backends.OwnershipAdopt
+	adopts := spec.Conflict == v1alpha1.ConflictPolicyAdopt || spec.Mode == backends.ModeAdopt
 	if !b.owns(live, order) && !adopts {
 		return true, fmt.Errorf("%s %s exists and is not ours", live.GetKind(), live.GetName())
 	}

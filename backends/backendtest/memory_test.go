@@ -173,9 +173,9 @@ func TestMemorySharedMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Targets[0].Ownership = backends.OwnershipShadow
+	d.Targets[0].Mode = backends.ModeObserve
 	apply(t, from, d)
-	d.Targets[0].Ownership = backends.OwnershipAdopt
+	d.Targets[0].Mode = backends.ModeAdopt
 	apply(t, to, d)
 	if progress, err := from.Delete(t.Context(), d.Query, v1alpha1.DeletionPolicyDelete); err != nil || progress.Done {
 		t.Fatalf("first Delete: %+v, %v", progress, err)

@@ -68,12 +68,15 @@ type plan struct {
 	targets   []planned
 	// leftOn are clusters that are no targets and keep an object that was given up.
 	leftOn []string
+	// unlisted are clusters that have the workload and of which nothing is said.
+	unlisted []string
 	// passengers are its companions; theirs are the clusters on which shared ones are somebody else's.
 	passengers []passenger
 	theirs     []string
-	keep       backends.Keep
-	// alone says, to Delete, that no other backend has anything of it.
-	alone bool
+	// prune says which companions go that are no longer its own.
+	prune backends.Prune
+	// counterpart is what another backend has of it.
+	counterpart backends.Counterpart
 	// change edits every rendered manifest, the template's too.
 	change func(obj *unstructured.Unstructured)
 }
@@ -83,13 +86,15 @@ type planned struct {
 	cluster  string
 	replicas int32
 	// greeting is an environment variable of the container: the override of this cluster.
-	greeting  string
-	hold      bool
-	ownership backends.Ownership
+	greeting string
+	mode     backends.Mode
 }
 
 // writes tells whether the member object becomes the target manifest.
-func (t planned) writes() bool { return t.ownership.Writes() }
+func (t planned) writes() bool { return t.mode.Owns() && !t.held() }
+
+// held tells whether the member object stays as it is.
+func (t planned) held() bool { return t.mode == backends.ModeHold }
 
 // newPlan places a workload of that name on the clusters, two replicas each.
 func (s *session) newPlan(name string, clusters ...string) plan {
@@ -99,7 +104,7 @@ func (s *session) newPlan(name string, clusters ...string) plan {
 			UID:            uuid.NewUUID(),
 		},
 		kind: s.kind, division: v1alpha1.DivisionTypeDuplicated, replicas: 2, image: firstImage,
-		conflict: v1alpha1.ConflictPolicyFail,
+		conflict: v1alpha1.ConflictPolicyFail, prune: backends.PruneAll,
 	}
 	p = p.on(clusters...)
 	for i := range p.targets {
@@ -209,7 +214,7 @@ func (p plan) ref() Ref {
 }
 
 func (p plan) query() backends.Query {
-	return backends.Query{Key: p.key, Workload: p.workload(), Selectors: p.selectors, Options: p.options, Alone: p.alone}
+	return backends.Query{Key: p.key, Workload: p.workload(), Selectors: p.selectors, Options: p.options, Counterpart: p.counterpart}
 }
 
 // desired renders the plan; without targets while the selection is not known.
@@ -221,7 +226,7 @@ func (p plan) desired(selected bool) backends.Desired {
 		ConflictPolicy: p.conflict,
 		Division:       p.division,
 		Companions:     p.companions(),
-		Keep:           p.keep,
+		Prune:          p.prune,
 	}
 	if !selected {
 		return d
@@ -229,7 +234,7 @@ func (p plan) desired(selected bool) backends.Desired {
 	for _, target := range p.targets {
 		t := backends.Target{
 			Cluster: target.cluster, Manifest: p.manifest(target.replicas, target.greeting),
-			Hold: target.hold, Ownership: target.ownership,
+			Mode: target.mode,
 		}
 		if p.kind.replicas {
 			t.Replicas = &target.replicas

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -300,7 +301,7 @@ func (s *session) pass(p plan) (string, error) {
 	}
 	selected, missing := chosen(p, observation.Selection)
 	before := s.writes.Load()
-	progress, err := s.apply(p.desired(selected))
+	progress, err := s.apply(p.removing(p.desired(selected), observation))
 	switch {
 	case err != nil:
 		return err.Error(), err
@@ -313,6 +314,21 @@ func (s *session) pass(p plan) (string, error) {
 	default:
 		return carriedOut(p, observation), nil
 	}
+}
+
+// removing says of what is observed and no target that it goes, as the operator does for what the spec leaves.
+func (p plan) removing(d backends.Desired, o backends.Observation) backends.Desired {
+	if len(d.Targets) == 0 {
+		return d
+	}
+	for _, c := range o.Clusters {
+		listed := slices.ContainsFunc(d.Targets, func(t backends.Target) bool { return t.Cluster == c.Cluster })
+		if !listed && !slices.Contains(p.unlisted, c.Cluster) {
+			d.Targets = append(d.Targets, backends.Target{Cluster: c.Cluster, Mode: backends.ModeRemove, Reason: v1alpha1.RemovalSpecChanged})
+		}
+	}
+	slices.SortFunc(d.Targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return d
 }
 
 // chosen tells whether the selection is known and has every cluster of the plan.
@@ -351,7 +367,7 @@ func carriedOut(p plan, o backends.Observation) string {
 		return "not found"
 	}
 	for _, c := range o.Clusters {
-		if !slices.Contains(p.clusters(), c.Cluster) {
+		if !slices.Contains(p.clusters(), c.Cluster) && !slices.Contains(p.unlisted, c.Cluster) {
 			return fmt.Sprintf("%s is still reported", c.Cluster)
 		}
 	}
@@ -370,20 +386,20 @@ func carriedOut(p plan, o backends.Observation) string {
 // differs compares one cluster's report with its target and tells the first difference.
 func differs(p plan, target planned, c backends.ClusterObservation) string {
 	switch {
-	case target.hold && !c.Held:
+	case target.held() && !c.Held:
 		return "is not Held"
-	case target.hold:
+	case target.held():
 		return ""
-	case target.ownership == backends.OwnershipLook && (c.Sight == nil || !c.Sight.Answered):
+	case target.mode == backends.ModeProbe && (c.Probe == nil || !c.Probe.Answered):
 		return "has not answered: " + c.Message
-	case target.ownership == backends.OwnershipLook:
+	case target.mode == backends.ModeProbe:
 		return ""
-	case c.Yielded == target.writes():
-		return fmt.Sprintf("has Yielded %t", c.Yielded)
+	case c.Released() == target.writes():
+		return fmt.Sprintf("is Released: %t", c.Released())
 	case target.writes():
 		return runs(p, target, c)
 	case c.Revision != p.revision():
-		return fmt.Sprintf("holds Revision %q as a shadow, want %q", c.Revision, p.revision())
+		return fmt.Sprintf("holds Revision %q, want %q", c.Revision, p.revision())
 	}
 	return ""
 }
@@ -393,7 +409,7 @@ func runs(p plan, target planned, c backends.ClusterObservation) string {
 	switch {
 	case c.Conflict:
 		return "Conflict"
-	case c.Removing:
+	case c.Removing():
 		return "Removing"
 	case c.Held:
 		return "Held"
@@ -405,8 +421,8 @@ func runs(p plan, target planned, c backends.ClusterObservation) string {
 		return fmt.Sprintf("not Current: %v", c.Status)
 	case !p.kind.replicas:
 		return ""
-	case c.Desired != nil && *c.Desired != target.replicas:
-		return fmt.Sprintf("Desired is %d, want %d", *c.Desired, target.replicas)
+	case c.Asked != nil && *c.Asked != target.replicas:
+		return fmt.Sprintf("Asked is %d, want %d", *c.Asked, target.replicas)
 	}
 	for _, field := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"} {
 		if got, ok := number(c.Status[field]); !ok || got != int64(target.replicas) {
@@ -445,7 +461,7 @@ func (s *session) checkMembers(p plan) {
 	for _, cluster := range s.env.Clusters {
 		i := slices.Index(p.clusters(), cluster.Name)
 		if i < 0 {
-			if slices.Contains(p.leftOn, cluster.Name) {
+			if slices.Contains(p.leftOn, cluster.Name) || slices.Contains(p.unlisted, cluster.Name) {
 				continue
 			}
 			if live := s.member(cluster.Name, p); live != nil && live.GetDeletionTimestamp() == nil {
@@ -454,7 +470,7 @@ func (s *session) checkMembers(p plan) {
 			continue
 		}
 		target := p.targets[i]
-		if target.hold || !target.writes() {
+		if !target.writes() {
 			continue
 		}
 		live := s.member(cluster.Name, p)
@@ -594,7 +610,9 @@ func copyDesired(d backends.Desired) backends.Desired {
 	d.Targets = slices.Clone(d.Targets)
 	for i := range d.Targets {
 		t := &d.Targets[i]
-		t.Manifest = t.Manifest.DeepCopy()
+		if t.Manifest != nil {
+			t.Manifest = t.Manifest.DeepCopy()
+		}
 		if t.Replicas != nil {
 			t.Replicas = pointer(*t.Replicas)
 		}

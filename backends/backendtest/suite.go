@@ -122,7 +122,7 @@ type Case struct {
 func Cases() []Case {
 	var all []Case
 	for _, group := range [][]Case{
-		fleetCases(), applyCases(), changeCases(), emptinessCases(), holdCases(), foreignCases(), deleteCases(),
+		fleetCases(), applyCases(), changeCases(), emptinessCases(), holdCases(), removalCases(), foreignCases(), deleteCases(),
 		refusalCases(), callCases(), restartCases(), ownershipCases(), companionCases(), handoverCases(),
 	} {
 		all = append(all, group...)

@@ -344,18 +344,18 @@ func giveUp(w *workv1alpha1.Work) {
 	w.Spec.SuspendDispatching, w.Spec.PreserveResourcesOnDeletion = &yes, &yes
 }
 
-// yieldedFor tells whether a carrier is no danger to another owner of what it delivers, as far as one FleetWorkload is
+// releasedFor tells whether a carrier is no danger to another owner of what it delivers, as far as one FleetWorkload is
 // concerned: for others that use it, it goes on being owned.
-func yieldedFor(w *workv1alpha1.Work, key backends.Key) bool {
+func releasedFor(w *workv1alpha1.Work, key backends.Key) bool {
 	need := companions.ReadNeed(w.Annotations)
-	return need.Shadow(key.UID) && (need.Owned() || newWork(w).yields() || w.DeletionTimestamp != nil)
+	return need.Shadow(key.UID) && (need.Owned() || newWork(w).released() || w.DeletionTimestamp != nil)
 }
 
-// nextShadow decides the next step with one companion on a cluster that is a shadow. What is missing is not made: it comes
+// nextObserve decides the next step with one companion on a cluster that is a shadow. What is missing is not made: it comes
 // before the workload again when that is owned. New content is held back with the rest. Karmada writes what it holds once
 // when it releases the object: that must not be what another backend, which has the same companions, has left behind.
 // want is nil for a companion that is no longer listed.
-func nextShadow(live *workv1alpha1.Work, want *carrier, key backends.Key) carrierStep {
+func nextObserve(live *workv1alpha1.Work, want *carrier, key backends.Key) carrierStep {
 	if live == nil || live.DeletionTimestamp != nil || !isCarrier(live) || claimed(live) {
 		return carrierStep{}
 	}
@@ -374,7 +374,7 @@ func nextShadow(live *workv1alpha1.Work, want *carrier, key backends.Key) carrie
 		return step
 	}
 	giveUp(step.patch)
-	if !w.yields() {
+	if !w.released() {
 		step.blocked = title + ": Karmada to hold it back"
 	}
 	if want != nil && contentOf(live) != contentOf(want.work) {

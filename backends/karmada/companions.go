@@ -101,13 +101,13 @@ func (d *Driver) applyCarrier(
 		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
 	adopt := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt ||
-		t.Ownership == backends.OwnershipAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && isCarrier(live) && adopts(live)
+		t.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && isCarrier(live) && adopts(live)
 	want, err := renderCarrier(desired.Key, t.Cluster, c, adopt)
 	if err != nil {
 		return carrierStep{}, err
 	}
-	if !t.Ownership.Writes() {
-		step := nextShadow(live, &want, desired.Key)
+	if !t.Mode.Owns() {
+		step := nextObserve(live, &want, desired.Key)
 		return step, d.patchCarrier(ctx, live, step.patch, c)
 	}
 	step, err := nextCarrier(live, want, desired.Key, ready)
@@ -156,18 +156,18 @@ func waitingFor(desired backends.Desired, blocked map[string]string) backends.De
 	}
 	desired.Targets = slices.Clone(desired.Targets)
 	for i, t := range desired.Targets {
-		if _, waits := blocked[t.Cluster]; waits {
-			desired.Targets[i].Hold = true
+		if _, waits := blocked[t.Cluster]; waits && t.Mode.Owns() {
+			desired.Targets[i].Mode = backends.ModeHold
 		}
 	}
 	return desired
 }
 
 // leaveCarriers lets go of the companions that are no longer wanted: of a cluster that is kept once the workload there
-// is as wanted, of one that is left once the workload there has gone. settled is true when nothing of the workload
-// waits to be written. On a cluster that is a shadow all of them stay as they are, until it is owned again.
+// is as wanted, of one that is to be left once the workload there has gone. settled is true when nothing of the workload
+// waits to be written. On a cluster that is only observed all of them stay as they are, until it is owned again.
 func (d *Driver) leaveCarriers(
-	ctx context.Context, desired backends.Desired, live world, fleet backends.Fleet, settled bool,
+	ctx context.Context, desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, settled bool,
 ) (waiting []string, err error) {
 	carriers, err := d.carriersOf(ctx, desired.Key)
 	if err != nil || len(carriers) == 0 {
@@ -182,18 +182,18 @@ func (d *Driver) leaveCarriers(
 	for _, w := range carriers {
 		cluster := newWork(w).cluster
 		t, kept := targets[cluster]
-		if wanted[client.ObjectKeyFromObject(w)] {
+		if wanted[client.ObjectKeyFromObject(w)] || !kept && !removed[cluster] {
 			continue
 		}
-		if kept && !t.Ownership.Writes() {
-			step := nextShadow(w, nil, desired.Key)
+		if kept && !t.Mode.Owns() {
+			step := nextObserve(w, nil, desired.Key)
 			errs = append(errs, d.patchCarrier(ctx, w, step.patch, companionOf(w)))
 			if step.blocked != "" {
 				waiting = append(waiting, cluster+": "+step.blocked)
 			}
 			continue
 		}
-		if kept && desired.Keep.Keeps(isShared(w)) {
+		if kept && !desired.Prune.Takes(isShared(w)) {
 			continue
 		}
 		if arrived == nil {
@@ -201,7 +201,7 @@ func (d *Driver) leaveCarriers(
 		}
 		needed := live.has(cluster)
 		if kept {
-			needed = !t.Hold && (!settled || !arrived[cluster])
+			needed = t.Mode != backends.ModeHold && (!settled || !arrived[cluster])
 		}
 		if needed {
 			waiting = append(waiting, cluster+": the workload to do without "+titleOf(w))
@@ -233,7 +233,7 @@ func wantedCarriers(desired backends.Desired) map[types.NamespacedName]bool {
 func hasArrived(desired backends.Desired, live world, fleet backends.Fleet) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range translate(desired.Query, live, fleet).Clusters {
-		out[c.Cluster] = c.Applied == metav1.ConditionTrue && c.Revision == desired.Revision && !c.Removing
+		out[c.Cluster] = c.Applied == metav1.ConditionTrue && c.Revision == desired.Revision && !c.Removing()
 	}
 	return out
 }
@@ -300,7 +300,7 @@ func (d *Driver) deleteCarriers(
 	var waiting []string
 	var errs []error
 	for _, w := range carriers {
-		if need := companions.ReadNeed(w.Annotations); query.Alone && need.Shadow(key.UID) {
+		if need := companions.ReadNeed(w.Annotations); query.Alone() && need.Shadow(key.UID) {
 			w = withNeed(w, need.Owning(key, nil))
 		}
 		step, err := d.leaveCarrier(ctx, w, key, policy, inContact(fleet, newWork(w).cluster))
@@ -359,14 +359,14 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		w := newWork(live)
 		if _, known := at[w.cluster]; !known {
 			at[w.cluster] = len(o.Clusters)
-			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Yielded: true})
+			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Presence: backends.PresenceReleased})
 		}
 		report := &o.Clusters[at[w.cluster]]
-		if report.Yielded {
+		if report.Released() {
 			if live, err = d.latest(ctx, query, live); err != nil {
 				return err
 			}
-			report.Yielded = live == nil || yieldedFor(live, query.Key)
+			report.Presence = backends.PresenceOf(report.Removing(), live == nil || releasedFor(live, query.Key))
 		}
 		if live == nil {
 			continue
@@ -388,7 +388,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 
 // latest is a carrier as the query wants it read; nil when it has gone.
 func (d *Driver) latest(ctx context.Context, query backends.Query, cached *workv1alpha1.Work) (*workv1alpha1.Work, error) {
-	if !query.Live {
+	if query.Counterpart == backends.CounterpartNone {
 		return cached, nil
 	}
 	at, now := client.ObjectKeyFromObject(cached), &workv1alpha1.Work{}
@@ -420,7 +420,7 @@ func (w work) companion(o *backends.ClusterObservation) (foreign bool) {
 	failed := applied != nil && applied.Status == metav1.ConditionFalse && !w.suspended()
 	switch {
 	case w.terminating() || w.preserved():
-		o.Removing = o.Removing || o.Revision == ""
+		o.Presence = backends.PresenceOf(o.Removing() || o.Revision == "", o.Released())
 	case failed && conflicts(w) && isShared(w.Work):
 		return true
 	case failed:

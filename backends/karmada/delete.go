@@ -67,21 +67,21 @@ type deletion struct {
 	// it, Karmada releases those of which it can take its marks off without any other change. All others are spared: with
 	// Delete, the member object's owner may have deleted it by now, and Karmada cannot release what is gone
 	// (https://github.com/karmada-io/karmada/issues/7463).
-	shadows, spared []string
+	observed, spared []string
 }
 
 func newDeletion(q backends.Query, policy v1alpha1.DeletionPolicy, live world) deletion {
 	d := deletion{query: q, live: live}
-	if !q.Alone {
-		d.shadows = live.shadows()
+	if !q.Alone() {
+		d.observed = live.observed()
 	}
-	owned := slices.ContainsFunc(live.clusters(), func(cluster string) bool { return !slices.Contains(d.shadows, cluster) })
-	d.orphan = policy == v1alpha1.DeletionPolicyOrphan || len(d.shadows) > 0 && !owned
+	owned := slices.ContainsFunc(live.clusters(), func(cluster string) bool { return !slices.Contains(d.observed, cluster) })
+	d.orphan = policy == v1alpha1.DeletionPolicyOrphan || len(d.observed) > 0 && !owned
 	marked := map[string]bool{}
 	for _, w := range live.works {
-		marked[w.cluster] = policy == v1alpha1.DeletionPolicyOrphan && !q.Heir && slices.Contains(d.shadows, w.cluster) && w.runsAsHeld(q)
+		marked[w.cluster] = policy == v1alpha1.DeletionPolicyOrphan && q.Counterpart != backends.CounterpartHeir && slices.Contains(d.observed, w.cluster) && w.runsAsHeld(q)
 	}
-	for _, cluster := range d.shadows {
+	for _, cluster := range d.observed {
 		if !marked[cluster] {
 			d.spared = append(d.spared, cluster)
 		}
@@ -101,10 +101,10 @@ func (d deletion) dropTemplate() decision {
 		return step
 	}
 	insist, insists := d.insist()
-	if live.policy == nil && (d.orphan || len(d.shadows) > 0) {
+	if live.policy == nil && (d.orphan || len(d.observed) > 0) {
 		// Only a policy can tell the Works. It takes the place of the one that was deleted, and dispatches nothing.
 		return decision{
-			writes:  []write{{object: keeper(d.query, live.binding, d.shadows, d.orphan)}},
+			writes:  []write{{object: keeper(d.query, live.binding, d.observed, d.orphan)}},
 			waiting: "Karmada to take up what becomes of the member objects",
 		}
 	}
@@ -170,7 +170,7 @@ func isApplied(w work) bool {
 // untouchable tells whether Karmada must not handle the release of the Work's member object. Where that runs what is held
 // nothing would be delivered, and Karmada takes its marks away.
 func (d deletion) untouchable(w work) bool {
-	return d.orphan && !slices.Contains(d.shadows, w.cluster) && untouchable(w) && !w.runsAsHeld(d.query)
+	return d.orphan && !slices.Contains(d.observed, w.cluster) && untouchable(w) && !w.runsAsHeld(d.query)
 }
 
 // untouchable tells whether Karmada must not handle the release of the member object. Releasing writes the Work's
@@ -224,7 +224,7 @@ func keeper(q backends.Query, b *workv1alpha2.ResourceBinding, shadows []string,
 		spec["conflictResolution"] = string(b.Spec.ConflictResolution)
 	}
 	out.Object["spec"] = spec
-	setShadows(out, shadows)
+	setObserved(out, shadows)
 	return gated(withPlacement(out, b))
 }
 

@@ -115,7 +115,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 // Features tells what the driver can do.
 func (d *Driver) Features() backends.Features {
 	return backends.Features{
-		backends.FeatureHold: true, backends.FeatureOwnership: true, backends.FeatureClusterScoped: true,
+		backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true,
 	}
 }
 
@@ -160,6 +160,8 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 
 // Apply takes the next step towards desired.
 func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
+	removed := removedOf(desired)
+	desired.Targets = desired.Wanted()
 	want, err := render(desired)
 	if err != nil {
 		return backends.Progress{}, err
@@ -192,12 +194,12 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if waiting, err := d.teacher.teach(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
 		return backends.Progress{Waiting: waiting}, err
 	}
-	return d.advance(ctx, desired, live, clusters)
+	return d.advance(ctx, desired, removed, live, clusters)
 }
 
 // advance takes the next step: companions first, then the workload, then what is no longer needed.
 func (d *Driver) advance(
-	ctx context.Context, desired backends.Desired, live world, clusters []clusterv1alpha1.Cluster,
+	ctx context.Context, desired backends.Desired, removed map[string]bool, live world, clusters []clusterv1alpha1.Cluster,
 ) (backends.Progress, error) {
 	fleet := toFleet(clusters)
 	first, err := d.applyCarriers(ctx, desired, fleet)
@@ -207,7 +209,7 @@ func (d *Driver) advance(
 	if len(first.pending) > 0 {
 		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
 	}
-	held, want, stay, err := holdBack(desired, live, first.blocked)
+	held, want, stay, err := holdBack(desired, removed, live, fleet, first.blocked)
 	if err != nil {
 		return backends.Progress{}, err
 	}
@@ -222,7 +224,7 @@ func (d *Driver) advance(
 		return backends.Progress{}, err
 	}
 	settled := step.waiting == "" && len(step.writes) == 0
-	waiting, err := d.leaveCarriers(ctx, desired, live, fleet, settled)
+	waiting, err := d.leaveCarriers(ctx, desired, removed, live, fleet, settled)
 	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
 		waiting = append(waiting, cluster+": "+first.blocked[cluster])
 	}
@@ -236,12 +238,23 @@ func (d *Driver) advance(
 	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; "), Again: again}, err
 }
 
-// holdBack returns desired with all clusters held that must wait, as it is rendered, and the clusters that stay for now. Why a
+// removedOf are the clusters that the workload is to be taken off.
+func removedOf(desired backends.Desired) map[string]bool {
+	removed := map[string]bool{}
+	for _, t := range desired.Targets {
+		if t.Mode == backends.ModeRemove {
+			removed[t.Cluster] = true
+		}
+	}
+	return removed
+}
+
+// holdBack returns desired with all clusters held that must wait, as it is rendered, and those to be left that stay for now. Why a
 // cluster waits that is not in blocked yet is added there.
 func holdBack(
-	desired backends.Desired, live world, blocked map[string]string,
+	desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, blocked map[string]string,
 ) (held backends.Desired, want *rendered, stay []string, err error) {
-	held, stay = staying(waitingFor(lookingClosely(desired, live), blocked), live)
+	held, stay = holdUnsaid(waitingFor(probingClosely(desired, live), blocked), removed, live, fleet)
 	if want, err = render(held); err != nil {
 		return held, nil, nil, err
 	}
@@ -308,7 +321,7 @@ func (d *Driver) clusters(ctx context.Context) ([]clusterv1alpha1.Cluster, error
 
 // readerFor is the API server when the query asks for it, else the cache.
 func (d *Driver) readerFor(q backends.Query) client.Reader {
-	if q.Live {
+	if q.Counterpart != backends.CounterpartNone {
 		return d.client
 	}
 	return d.cache

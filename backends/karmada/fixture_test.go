@@ -24,7 +24,7 @@ type share struct {
 	replicas int32
 	greeting string
 	hold     bool
-	owner    backends.Ownership
+	owner    backends.Mode
 }
 
 func manifestFor(revision, image, greeting string, replicas int32) *unstructured.Unstructured {
@@ -64,6 +64,13 @@ func testQuery() backends.Query {
 	}
 }
 
+func (s share) mode() backends.Mode {
+	if s.hold && s.owner.Owns() {
+		return backends.ModeHold
+	}
+	return s.owner
+}
+
 // desiredFor builds a desired state; without a greeting a cluster has the template's.
 func desiredFor(revision, image string, division v1alpha1.DivisionType, shares ...share) backends.Desired {
 	d := backends.Desired{
@@ -76,7 +83,7 @@ func desiredFor(revision, image string, division v1alpha1.DivisionType, shares .
 			greeting = "hello"
 		}
 		d.Targets = append(d.Targets, backends.Target{
-			Cluster: s.cluster, Replicas: &s.replicas, Hold: s.hold, Ownership: s.owner,
+			Cluster: s.cluster, Replicas: &s.replicas, Mode: s.mode(),
 			Manifest: manifestFor(revision, image, greeting, s.replicas),
 		})
 	}

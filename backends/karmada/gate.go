@@ -52,7 +52,7 @@ type decision struct {
 // decide tells the next step. It is pure; what it is given is not changed.
 func decide(desired backends.Desired, want *rendered, live world) decision {
 	s := state{desired: desired, live: live}
-	shadows := live.shadows()
+	shadows := live.observed()
 	for _, cluster := range shadows {
 		if !slices.Contains(want.clusters, cluster) && live.has(cluster) {
 			s.spared = append(s.spared, cluster)
@@ -256,7 +256,7 @@ func (s state) suspendOnly() *unstructured.Unstructured {
 func (s state) undispatched() string {
 	now := policySuspension(s.live.policy)
 	var late []string
-	for _, cluster := range s.want.shadows {
+	for _, cluster := range s.want.observed {
 		if w, found := s.live.work(cluster); found && !suspendsOn(now, cluster) && (w.suspended() || !w.dispatched()) {
 			late = append(late, cluster)
 		}

@@ -37,7 +37,7 @@ func (l *trial) duplicated(revision, image string, shares ...share) backends.Des
 func (l *trial) report(what string, d backends.Desired, cluster string, want func(backends.ClusterObservation) bool) {
 	l.t.Helper()
 	q := d.Query
-	q.Live = true
+	q.Counterpart = backends.CounterpartActive
 	l.until(what, func() string {
 		o, err := l.driver.Observe(l.t.Context(), q)
 		if err != nil {
@@ -50,7 +50,7 @@ func (l *trial) report(what string, d backends.Desired, cluster string, want fun
 	})
 }
 
-func yielded(c backends.ClusterObservation) bool { return c.Yielded }
+func yielded(c backends.ClusterObservation) bool { return c.Released() }
 
 // TestOwnedClusterWaitsForShadows: preserving is one field of the policy for all clusters.
 func TestOwnedClusterWaitsForShadows(t *testing.T) {
@@ -58,7 +58,7 @@ func TestOwnedClusterWaitsForShadows(t *testing.T) {
 	l := newLive(t)
 	m1, m2 := share{cluster: "member1", replicas: 2}, share{cluster: "member2", replicas: 2}
 	l.apply("create", l.duplicated("r1", firstImage, m1, m2))
-	m1.owner = backends.OwnershipShadow
+	m1.owner = backends.ModeObserve
 	d := l.duplicated("r1", firstImage, m1)
 	l.until("it waits", func() string {
 		progress, err := l.driver.Apply(t.Context(), d)
@@ -74,7 +74,7 @@ func TestOwnedClusterWaitsForShadows(t *testing.T) {
 	if l.member("member2") == nil {
 		t.Fatal("member2 was left")
 	}
-	m1.owner = backends.OwnershipOwn
+	m1.owner = backends.ModeOwn
 	l.apply("owned again", l.duplicated("r1", firstImage, m1))
 	l.gone("member2")
 	l.wantMember("member1", 1, firstImage, 2)
@@ -101,7 +101,7 @@ func TestDeleteSparesShadows(t *testing.T) {
 			l := newLive(t)
 			m1, m2 := share{cluster: "member1", replicas: 2}, share{cluster: "member2", replicas: 2}
 			l.apply("create", l.duplicated("r1", firstImage, m1, m2))
-			m1.owner = backends.OwnershipShadow
+			m1.owner = backends.ModeObserve
 			d := l.duplicated("r2", secondImage, m1, m2)
 			l.apply("a change, with a shadow", d)
 			l.report("yielded", d, "member1", yielded)
@@ -121,7 +121,7 @@ func TestDeleteSparesShadows(t *testing.T) {
 // has changed meanwhile, the second fails and both are done again.
 func TestOrphanWhileWorksChange(t *testing.T) {
 	t.Parallel()
-	for name, owner := range map[string]backends.Ownership{"owned": backends.OwnershipOwn, "a shadow": backends.OwnershipShadow} {
+	for name, owner := range map[string]backends.Mode{"owned": backends.ModeOwn, "a shadow": backends.ModeObserve} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLive(t)
@@ -203,10 +203,10 @@ func TestShadowOfWhatBearsOldMarks(t *testing.T) {
 		},
 		"adopted": func(l *trial, d backends.Desired) {
 			d.Targets = slices.Clone(d.Targets)
-			d.Targets[0].Ownership = backends.OwnershipAdopt
+			d.Targets[0].Mode = backends.ModeAdopt
 			l.apply("adopted", d)
 			l.wantMember("member1", 2, secondImage, 2)
-			d.Targets[0].Ownership = backends.OwnershipShadow
+			d.Targets[0].Mode = backends.ModeObserve
 			l.apply("and given up again", d)
 			l.report("yielded", d, "member1", yielded)
 			l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
@@ -216,8 +216,8 @@ func TestShadowOfWhatBearsOldMarks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLive(t)
-			d := l.duplicated("r1", secondImage, share{cluster: "member1", replicas: 2, owner: backends.OwnershipShadow},
-				share{cluster: "member2", replicas: 2, owner: backends.OwnershipShadow})
+			d := l.duplicated("r1", secondImage, share{cluster: "member1", replicas: 2, owner: backends.ModeObserve},
+				share{cluster: "member2", replicas: 2, owner: backends.ModeObserve})
 			old := l.duplicated("r0", firstImage, share{cluster: "member1", replicas: 2}).Targets[0].Manifest.DeepCopy()
 			old.SetLabels(map[string]string{managedLabel: "true"})
 			if err := l.members["member1"].Create(t.Context(), old); err != nil {
@@ -266,7 +266,7 @@ func TestCompanionsOfAShadow(t *testing.T) {
 	}
 	l.apply("create", l.with(l.duplicated("r1", firstImage, m1, m2), "one"))
 	value("member1", "one")
-	m1.owner = backends.OwnershipShadow
+	m1.owner = backends.ModeObserve
 	d := l.with(l.duplicated("r1", firstImage, m1, m2), "two")
 	l.apply("a change, with a shadow", d)
 	l.report("yielded", d, "member1", yielded)
@@ -276,10 +276,10 @@ func TestCompanionsOfAShadow(t *testing.T) {
 	none.Companions = nil
 	l.apply("no longer listed", none)
 	value("member1", "one")
-	m1.owner = backends.OwnershipAdopt
+	m1.owner = backends.ModeAdopt
 	l.apply("owned again", l.with(l.duplicated("r1", firstImage, m1, m2), "three"))
 	value("member1", "three")
-	m1.owner = backends.OwnershipShadow
+	m1.owner = backends.ModeObserve
 	d = l.with(l.duplicated("r1", firstImage, m1, m2), "three")
 	l.apply("given up again", d)
 	l.report("yielded", d, "member1", yielded)
@@ -297,10 +297,10 @@ func TestUIDIsReported(t *testing.T) {
 		live := l.member("member1")
 		return live != nil && c.UID == live.GetUID() && c.Status["replicas"] == int64(1)
 	})
-	d.Targets[0].Ownership = backends.OwnershipShadow
+	d.Targets[0].Mode = backends.ModeObserve
 	l.apply("a shadow", d)
 	l.report("its UID still", d, "member1", func(c backends.ClusterObservation) bool {
-		return c.Yielded && c.UID == l.member("member1").GetUID() && c.Applied == metav1.ConditionUnknown && !c.Current
+		return c.Released() && c.UID == l.member("member1").GetUID() && c.Applied == metav1.ConditionUnknown && !c.Current
 	})
 	l.delete("orphaned", d, v1alpha1.DeletionPolicyOrphan)
 	if l.marked("member1") {

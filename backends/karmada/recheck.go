@@ -30,7 +30,7 @@ func (w work) unrevised() bool {
 func toRecheck(desired backends.Desired, want *rendered, live world) map[string]string {
 	out := map[string]string{}
 	for _, t := range desired.Targets {
-		if w, found := live.work(t.Cluster); found && t.Ownership.Writes() && !looks(t) && w.unrevised() {
+		if w, found := live.work(t.Cluster); found && t.Mode.Owns() && !probes(t) && w.unrevised() {
 			out[t.Cluster] = "Karmada to check again what it could not make again: " + w.applied().Message
 		}
 	}

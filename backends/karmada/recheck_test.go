@@ -55,15 +55,15 @@ func TestAWordThatNothingTakesBack(t *testing.T) {
 	status := live.works[0].DeepCopy()
 	status.Status = failed.Status
 	live.works[0] = newWork(status)
-	for owner, want := range map[backends.Ownership]int{
-		backends.OwnershipOwn: 1, backends.OwnershipShadow: 0, backends.OwnershipLook: 0,
+	for owner, want := range map[backends.Mode]int{
+		backends.ModeOwn: 1, backends.ModeObserve: 0, backends.ModeProbe: 0,
 	} {
-		d.Targets[0].Ownership = owner
+		d.Targets[0].Mode = owner
 		if got := toRecheck(d, mustRender(t, d), live); len(got) != want {
 			t.Errorf("%s: %v", owner, got)
 		}
 	}
-	d.Targets[0].Ownership, live.binding.Generation = backends.OwnershipOwn, 6
+	d.Targets[0].Mode, live.binding.Generation = backends.ModeOwn, 6
 	if got := toRecheck(d, mustRender(t, d), live); len(got) != 0 {
 		t.Errorf("suspended while the scheduler may keep it so: %v", got)
 	}

@@ -21,6 +21,7 @@ const policyPriority = 1_000_000
 // Render returns the objects that carry desired out, in the order in which they are written: the Works of companions, the
 // OverridePolicy when any cluster differs, the PropagationPolicy, the template. It returns none while there are no targets.
 func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
+	desired.Targets = desired.Wanted()
 	r, err := render(desired)
 	if err != nil || r == nil {
 		return nil, err
@@ -53,9 +54,9 @@ type rendered struct {
 	// total is what the template asks for; nil for kinds without replicas.
 	total *int64
 	// held are the clusters to which nothing is dispatched, shadows those of them that are shadows, sorted.
-	held, shadows []string
+	held, observed []string
 	// looks are the clusters that are only asked what they run, sorted.
-	looks []string
+	probed []string
 }
 
 // layout is how replicas are expressed.
@@ -86,14 +87,14 @@ func render(desired backends.Desired) (*rendered, error) {
 	}
 	r := &rendered{template: template, clusters: l.clusters, replicas: l.replicas, total: l.total}
 	for _, t := range desired.Targets {
-		shadow := t.Ownership == backends.OwnershipShadow
-		if shadow {
-			r.shadows = append(r.shadows, t.Cluster)
+		observes := t.Mode == backends.ModeObserve
+		if observes {
+			r.observed = append(r.observed, t.Cluster)
 		}
-		if looks(t) {
-			r.looks = append(r.looks, t.Cluster)
+		if probes(t) {
+			r.probed = append(r.probed, t.Cluster)
 		}
-		if shadow || t.Hold {
+		if observes || t.Mode == backends.ModeHold {
 			r.held = append(r.held, t.Cluster)
 		}
 	}
@@ -198,13 +199,13 @@ func (r *rendered) renderPolicy(desired backends.Desired, l layout) error {
 	if len(r.held) > 0 {
 		spec["suspension"] = map[string]any{"dispatchingOnClusters": map[string]any{"clusterNames": toAny(r.held)}}
 	}
-	if len(r.shadows) > 0 {
+	if len(r.observed) > 0 {
 		spec["preserveResourcesOnDeletion"] = true
 	}
 	r.policy = newObject(scopeOf(desired.Workload).policy, desired.Workload.Namespace, policyName(desired.Query), desired.Key)
 	r.policy.Object["spec"] = spec
-	setShadows(r.policy, r.shadows)
-	setLooks(r.policy, r.looks)
+	setObserved(r.policy, r.observed)
+	setProbed(r.policy, r.probed)
 	return nil
 }
 
@@ -222,8 +223,8 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	}
 	r.foreignRules = len(extra) > 0
 	rules = append(append(rules, extra...), resolutionRules(desired)...)
-	if len(r.looks) > 0 {
-		rules = append(rules, lookRule(r.looks))
+	if len(r.probed) > 0 {
+		rules = append(rules, probeRule(r.probed))
 	}
 	if len(l.zeroed) > 0 {
 		// Last, so that nothing makes pods again. Overrides come after Karmada's own replicas (ensureWork in

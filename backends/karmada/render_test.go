@@ -24,11 +24,11 @@ func TestRenderGolden(t *testing.T) {
 		"divided-with-hold": desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 4}, share{cluster: "m2", replicas: 2, hold: true}),
 		"divided-one-zero":  desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 4}, share{cluster: "m2", replicas: 0}),
 		"all-zero":          desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 0}, share{cluster: "m2", replicas: 0}),
-		"hand-over": desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 4, owner: backends.OwnershipShadow},
-			share{cluster: "m2", replicas: 2, owner: backends.OwnershipAdopt}, share{cluster: "m3", replicas: 1, hold: true}),
+		"hand-over": desiredFor("r1", "pause:1", divided, share{cluster: "m1", replicas: 4, owner: backends.ModeObserve},
+			share{cluster: "m2", replicas: 2, owner: backends.ModeAdopt}, share{cluster: "m3", replicas: 1, hold: true}),
 	}
-	overwriting := desiredFor("r1", "pause:1", duplicated, share{cluster: "m1", replicas: 2, owner: backends.OwnershipShadow},
-		share{cluster: "m2", replicas: 2, owner: backends.OwnershipAdopt})
+	overwriting := desiredFor("r1", "pause:1", duplicated, share{cluster: "m1", replicas: 2, owner: backends.ModeObserve},
+		share{cluster: "m2", replicas: 2, owner: backends.ModeAdopt})
 	overwriting.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
 	cases["hand-over-with-conflict-policy-adopt"] = overwriting
 	adopt := desiredFor("r1", "pause:1", duplicated, share{cluster: "m1", replicas: 2})

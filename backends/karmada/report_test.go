@@ -131,7 +131,7 @@ func TestTranslate(t *testing.T) {
 		"no status":    {edit: func(l *world) { l.works[0].Status.ManifestStatuses = nil }, want: backends.ClusterObservation{Applied: "True"}},
 		"shadow": {
 			edit: shadow,
-			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Yielded: true},
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceReleased},
 		},
 		"a shadow whose Work does not know it yet": {
 			edit: func(l *world) { shadow(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil },
@@ -146,12 +146,12 @@ func TestTranslate(t *testing.T) {
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
 		"a hold is no shadow": {
-			edit: func(l *world) { shadow(l); setShadows(l.policy, nil) },
+			edit: func(l *world) { shadow(l); setObserved(l.policy, nil) },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
 		"a shadow that is leaving": {
 			edit: func(l *world) { shadow(l); l.binding.Spec.Clusters = nil },
-			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Removing: true},
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceRemoving},
 		},
 		"a shadow whose Work goes": {
 			edit: func(l *world) {
@@ -159,11 +159,11 @@ func TestTranslate(t *testing.T) {
 				l.works[0] = poisoned(l.works[0])
 				l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			},
-			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Removing: true, Yielded: true},
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceLeaving},
 		},
 		"a shadow whose Work goes and was never spared": {
 			edit: func(l *world) { shadow(l); l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
-			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Removing: true},
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceRemoving},
 		},
 		"the member object has a UID": {
 			edit: func(l *world) {
@@ -196,7 +196,7 @@ func TestTranslate(t *testing.T) {
 		"lost": {ready: "False", want: backends.ClusterObservation{Applied: "Unknown", Message: "the cluster cannot be reached: no contact"}},
 		"leaving": {
 			edit: func(l *world) { l.binding.Spec.Clusters = nil },
-			want: backends.ClusterObservation{Applied: "Unknown", Removing: true},
+			want: backends.ClusterObservation{Applied: "Unknown", Presence: backends.PresenceRemoving},
 		},
 	}
 	for name, c := range cases {
@@ -216,12 +216,12 @@ func TestTranslate(t *testing.T) {
 				t.Fatalf("%+v", o)
 			}
 			got := o.Clusters[0]
-			if got.Revision != "r1" || got.Desired == nil || *got.Desired != 2 || got.Cluster != "m1" {
+			if got.Revision != "r1" || got.Asked == nil || *got.Asked != 2 || got.Cluster != "m1" {
 				t.Errorf("%+v", got)
 			}
 			if got.Applied != c.want.Applied || got.Current != c.want.Current || got.Held != c.want.Held ||
-				got.Yielded != c.want.Yielded || got.UID != c.want.UID || got.Status[lua.FieldUID] != nil ||
-				got.Removing != c.want.Removing || got.Conflict != c.want.Conflict || got.Message != c.want.Message {
+				got.Presence != c.want.Presence || got.UID != c.want.UID || got.Status[lua.FieldUID] != nil ||
+				got.Conflict != c.want.Conflict || got.Message != c.want.Message {
 				t.Errorf("got %+v\nwant %+v", got, c.want)
 			}
 		})
@@ -264,7 +264,7 @@ func TestDeleteOrder(t *testing.T) {
 		"orphan then deletes the template": {policy: "Orphan", edit: preserving, write: "CloneSet", remove: true, waits: "the template to go"},
 		"a held cluster is let go first": {policy: "Orphan", waits: "Works to be released that were never dispatched", releasedWorks: 1,
 			edit: func(l *world) { preserving(l); l.works[0].Spec.SuspendDispatching = &yes }},
-		"unless it runs what is held": {policy: "Orphan", edit: func(l *world) { ran(l); insisting(l); setShadows(l.policy, nil) }, write: "CloneSet",
+		"unless it runs what is held": {policy: "Orphan", edit: func(l *world) { ran(l); insisting(l); setObserved(l.policy, nil) }, write: "CloneSet",
 			remove: true, waits: "the template to go"},
 		"delete after orphan takes it back": {policy: "Delete", edit: preserving, write: "PropagationPolicy", waits: "Karmada to take up the deletion policy"},
 		"without a policy orphan brings one": {policy: "Orphan", edit: func(l *world) { insisting(l); l.policy = nil }, write: "PropagationPolicy",

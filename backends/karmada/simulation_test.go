@@ -50,7 +50,7 @@ type simulation struct {
 	executed map[string]*workv1alpha1.WorkSpec
 	members  map[string][]string
 	// yielded are the clusters that another owner may write since it was said of them; trespasses are writes there.
-	yielded    map[string]bool
+	released   map[string]bool
 	trespasses []string
 	// misspoken is how often that has happened since the last change.
 	misspoken int
@@ -58,7 +58,7 @@ type simulation struct {
 
 func newSimulation(seed uint64) *simulation {
 	return &simulation{rand: rand.New(rand.NewPCG(seed, 1)), executed: map[string]*workv1alpha1.WorkSpec{},
-		members: map[string][]string{}, yielded: map[string]bool{}}
+		members: map[string][]string{}, released: map[string]bool{}}
 }
 
 // apply is server-side apply by the only manager there is.
@@ -387,7 +387,7 @@ func (s *simulation) leave(w work) {
 }
 
 func (s *simulation) deliver(cluster, manifest string) {
-	if s.yielded[cluster] {
+	if s.released[cluster] {
 		s.trespasses = append(s.trespasses, cluster+" "+manifest)
 	}
 	seen := s.members[cluster]
@@ -408,11 +408,11 @@ func what(manifest *unstructured.Unstructured) string {
 func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done bool) {
 	t.Helper()
 	for _, c := range translate(d.Query, s.now, backends.Fleet{}).Clusters {
-		s.yielded[c.Cluster] = s.yielded[c.Cluster] || c.Yielded
+		s.released[c.Cluster] = s.released[c.Cluster] || c.Released()
 	}
 	for _, target := range d.Targets {
-		if target.Ownership != backends.OwnershipShadow {
-			s.yielded[target.Cluster] = false
+		if target.Mode != backends.ModeObserve {
+			s.released[target.Cluster] = false
 		}
 	}
 	live := world{
@@ -423,7 +423,7 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 		return false
 	}
 	blocked := map[string]string{}
-	d, want, _, err := holdBack(d, live, blocked)
+	d, want, _, err := holdBack(d, everyOther(d), live, simulatedFleet(), blocked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,7 +448,7 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 func (s *simulation) claims(d backends.Desired) {
 	for _, c := range translate(d.Query, s.now, backends.Fleet{}).Clusters {
 		for _, t := range d.Targets {
-			if t.Cluster == c.Cluster && t.Ownership != backends.OwnershipShadow && c.Yielded {
+			if t.Cluster == c.Cluster && t.Mode != backends.ModeObserve && c.Released() {
 				s.trespasses = append(s.trespasses, c.Cluster+" is owned and said to have yielded")
 			}
 		}
@@ -507,13 +507,13 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 	for seed := range seeds {
 		s := newSimulation(seed)
 		expected := map[string][]string{}
-		owners := map[string]backends.Ownership{}
+		owners := map[string]backends.Mode{}
 		for n := range changes {
 			d := randomDesired(s.rand, n)
 			s.misspoken = 0
 			s.finish(t, d, fmt.Sprintf("seed %d, change %d", seed, n))
 			if len(s.trespasses) > 0 {
-				t.Fatalf("seed %d, change %d: written although yielded: %v", seed, n, s.trespasses)
+				t.Fatalf("seed %d, change %d: written although released: %v", seed, n, s.trespasses)
 			}
 			expect(expected, owners, d)
 			// Even seeds begin the next change at once: members may then skip one, and see nothing else.
@@ -544,8 +544,20 @@ func (s *simulation) finish(t *testing.T, d backends.Desired, when string) {
 			return
 		}
 	}
-	stay, want, _, err := holdBack(d, s.now, map[string]string{})
+	stay, want, _, err := holdBack(d, everyOther(d), s.now, simulatedFleet(), map[string]string{})
 	t.Fatalf("%s: not done: %+v, %v", when, decide(stay, want, s.now), err)
+}
+
+// simulatedFleet are all clusters of the simulation.
+func simulatedFleet() backends.Fleet { return fleetOf(metav1.ConditionTrue, "m1", "m2", "m3", "m4") }
+
+// everyOther are the clusters that are no targets: the workload is taken off them.
+func everyOther(d backends.Desired) map[string]bool {
+	others := map[string]bool{"m1": true, "m2": true, "m3": true, "m4": true}
+	for _, t := range d.Targets {
+		delete(others, t.Cluster)
+	}
+	return others
 }
 
 // skips tells whether got is want with some left out; the last must be there unless the cluster may be held.
@@ -563,7 +575,7 @@ func skips(want, got []string, last bool) bool {
 }
 
 // expect adds what the members must see of a change.
-func expect(expected map[string][]string, owners map[string]backends.Ownership, d backends.Desired) {
+func expect(expected map[string][]string, owners map[string]backends.Mode, d backends.Desired) {
 	add := func(cluster, manifest string) {
 		seen := expected[cluster]
 		if len(seen) == 0 && manifest == "deleted" || len(seen) > 0 && seen[len(seen)-1] == manifest {
@@ -575,18 +587,18 @@ func expect(expected map[string][]string, owners map[string]backends.Ownership, 
 	for _, t := range d.Targets {
 		listed[t.Cluster] = true
 		switch {
-		case t.Ownership == backends.OwnershipShadow:
-			owners[t.Cluster], shadows = t.Ownership, true
-		case !t.Hold:
-			owners[t.Cluster] = backends.OwnershipOwn
+		case t.Mode == backends.ModeObserve:
+			owners[t.Cluster], shadows = t.Mode, true
+		case t.Mode != backends.ModeHold:
+			owners[t.Cluster] = backends.ModeOwn
 			add(t.Cluster, what(t.Manifest))
 		}
 	}
 	for _, cluster := range []string{"m1", "m2", "m3", "m4"} {
-		if listed[cluster] || owners[cluster] == backends.OwnershipOwn && shadows {
+		if listed[cluster] || owners[cluster] == backends.ModeOwn && shadows {
 			continue
 		}
-		if owners[cluster] == backends.OwnershipOwn {
+		if owners[cluster] == backends.ModeOwn {
 			add(cluster, "deleted")
 		}
 		delete(owners, cluster)
@@ -614,7 +626,7 @@ func randomDesired(r *rand.Rand, n int) backends.Desired {
 		// A cluster that is held and never had anything is seen as deleted when it goes: holds are for the first one.
 		s.hold = cluster == "m1" && n > 0 && r.IntN(4) == 0
 		if handOver && cluster != "m1" {
-			s.owner = []backends.Ownership{backends.OwnershipShadow, backends.OwnershipAdopt, backends.OwnershipOwn}[r.IntN(3)]
+			s.owner = []backends.Mode{backends.ModeObserve, backends.ModeAdopt, backends.ModeOwn}[r.IntN(3)]
 		}
 		shares = append(shares, s)
 	}

@@ -36,16 +36,16 @@ const conflictMessage = "Karmada will not manage this resource"
 // the status brings the member object's revision back, which proves all of it.
 func translate(q backends.Query, live world, fleet backends.Fleet) backends.Observation {
 	o := backends.Observation{Found: !live.empty()}
-	r := reader{query: q, live: live, suspension: policySuspension(live.policy), shadows: live.shadows(), lost: map[string]string{}}
+	r := reader{query: q, live: live, suspension: policySuspension(live.policy), observed: live.observed(), lost: map[string]string{}}
 	byCluster := map[string]backends.ClusterObservation{}
 	if live.binding != nil {
 		r.scheduled = scheduled(live.binding)
 		for name := range r.scheduled {
 			c := backends.ClusterObservation{Cluster: name, Applied: metav1.ConditionUnknown}
 			// Of a binding that is being deleted no Work is made any more.
-			c.Yielded = live.binding.DeletionTimestamp != nil && r.suspends(name)
-			if slices.Contains(looksOf(live.policy), name) {
-				c.Sight = &backends.Sight{}
+			c.Presence = backends.PresenceOf(false, live.binding.DeletionTimestamp != nil && r.suspends(name))
+			if slices.Contains(probedOf(live.policy), name) {
+				c.Probe = &backends.ProbeResult{}
 			}
 			byCluster[name] = c
 		}
@@ -69,7 +69,7 @@ type reader struct {
 	query      backends.Query
 	live       world
 	suspension policyv1alpha1.Suspension
-	shadows    []string
+	observed   []string
 	scheduled  map[string]int32
 	// lost are the clusters that Karmada does not reach, with its message.
 	lost map[string]string
@@ -79,9 +79,9 @@ func (r reader) read(w work) backends.ClusterObservation {
 	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Status: statusOf(w)}
 	_, wanted := r.scheduled[w.cluster]
 	final := w.terminating() || r.live.binding == nil || r.live.binding.DeletionTimestamp != nil // Karmada renders it no more
-	c.Removing = final || !wanted
+	removing := final || !wanted
 	c.Held = w.suspended() && suspendsOn(r.suspension, w.cluster)
-	c.Yielded = !c.Removing && r.yields(w) || final && w.gaveUp()
+	c.Presence = backends.PresenceOf(removing, !removing && r.released(w) || final && w.gaveUp())
 	if uid, brought := c.Status[lua.FieldUID].(string); brought {
 		// It is of no kind's status.
 		c.UID = types.UID(uid)
@@ -90,17 +90,17 @@ func (r reader) read(w work) backends.ClusterObservation {
 	manifest := w.manifest()
 	if manifest != nil {
 		c.Revision = manifest.GetAnnotations()[v1alpha1.AnnotationRevision]
-		c.Desired = replicasOf(manifest, r.query.Workload.ReplicasPath)
+		c.Asked = replicasOf(manifest, r.query.Workload.ReplicasPath)
 	}
-	if isLook(manifest) || slices.Contains(looksOf(r.live.policy), w.cluster) {
-		return r.readLook(w, manifest, c)
+	if isProbe(manifest) || slices.Contains(probedOf(r.live.policy), w.cluster) {
+		return r.readProbe(w, manifest, c)
 	}
-	if applied := w.applied(); applied != nil && !ofEarlierLook(manifest, applied) {
+	if applied := w.applied(); applied != nil && !ofEarlierProbe(manifest, applied) {
 		if applied.Status != metav1.ConditionTrue {
 			c.Message = applied.Message
 		}
 		c.Conflict = applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, conflictMessage)
-		if !c.Removing && wasTakenUp(w, manifest, c.Status) {
+		if !removing && wasTakenUp(w, manifest, c.Status) {
 			c.Applied = applied.Status
 		}
 	}
@@ -149,7 +149,7 @@ func (r reader) isCurrent(w work, manifest *unstructured.Unstructured, c backend
 	}
 	// A change of replicas may be rendered once with the new generation and the numbers from before scheduling. Zero is
 	// always an override of ours.
-	if asked, found := r.scheduled[w.cluster]; c.Desired != nil && *c.Desired != 0 && (!found || asked != *c.Desired) {
+	if asked, found := r.scheduled[w.cluster]; c.Asked != nil && *c.Asked != 0 && (!found || asked != *c.Asked) {
 		return false
 	}
 	if !observes(r.query.Workload) {

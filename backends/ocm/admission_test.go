@@ -222,7 +222,7 @@ func demandManifests(t *testing.T, seed uint64, d backends.Desired, rendered []*
 			works[obj.GetNamespace()] = obj
 		}
 	}
-	targets := effectiveTargets(d)
+	targets := d.Wanted()
 	if len(works) != len(targets) {
 		t.Fatalf("seed %d: %d works for %d clusters", seed, len(works), len(targets))
 	}

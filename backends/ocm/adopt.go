@@ -23,7 +23,7 @@ func (d *Driver) refuseCarried(ctx context.Context, works map[string]*unstructur
 			return "", err
 		}
 		s := r.state()
-		if !s.look || !r.sight(s).Exists {
+		if !s.probe || !r.probed(s).Exists {
 			return "", nil
 		}
 		list := listOf(manifestWorkGVK)

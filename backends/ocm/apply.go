@@ -229,7 +229,7 @@ type outcome struct {
 	err     error
 }
 
-// applyWorks takes the next step on every cluster that is wanted or has something of the workload. What fails on one
+// applyWorks takes the next step on every cluster that is wanted or to be left. What fails on one
 // cluster does not keep the others from going on.
 func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, selected backends.Selection) ([]string, error) {
 	works, err := d.worksOf(ctx, p.desired.Key)
@@ -249,6 +249,9 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 			continue
 		}
 		if jobs[work.GetNamespace()] == nil {
+			if !p.desired.Removes(work.GetNamespace()) {
+				continue // nothing was said of it
+			}
 			stays, err := d.goesOnAsking(work, selected)
 			if err != nil {
 				return nil, err
@@ -262,7 +265,7 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 	}
 	looked := map[string]*unstructured.Unstructured{}
 	for cluster, j := range jobs {
-		if j.target != nil && j.target.ownership.Writes() && j.work != nil {
+		if j.target != nil && j.target.mode.Owns() && j.work != nil {
 			looked[cluster] = j.work
 		}
 	}
@@ -358,28 +361,28 @@ func (d *Driver) applyWork(
 			return "", err
 		}
 		s = r.state()
-		if identity(r.manifest) != identity(firstManifest(target.work)) && !target.hold {
+		if identity(r.manifest) != identity(firstManifest(target.work)) && !target.held() {
 			// Another object: with Orphan, the agent would leave the old one behind.
 			waiting, err := d.removeWork(ctx, live, intent{policy: v1alpha1.DeletionPolicyDelete, ready: contact})
 			return "the former object to go: " + waiting, err
 		}
 	}
 	in := intent{
-		wanted: true, hold: target.hold, ready: contact,
-		adopt: target.adopts(p.desired), shadow: target.shadow(), look: target.look(), alone: p.desired.Alone,
+		wanted: true, hold: target.held(), ready: contact,
+		adopt: target.adopts(p.desired), observe: target.observes(), probe: target.probes(), alone: p.desired.Alone(),
 	}
 	missing, err := d.applyFirst(ctx, p, target, contact)
 	if err != nil {
 		return "", err
 	}
-	if !target.hold {
+	if !target.held() {
 		in.missing = missing
 		if err := d.refuseTwice(ctx, target, live); err != nil {
 			return "", err
 		}
 	}
 	m := next(s, in)
-	if in.missing != "" && len(target.carriers) > 0 && !in.shadow && m.write == writeWork && m.strategy == deliver.strategy {
+	if in.missing != "" && len(target.carriers) > 0 && !in.observe && m.write == writeWork && m.strategy == deliver.strategy {
 		// What runs may need what is on its way, so it is not changed before.
 		return in.missing, nil
 	}
@@ -442,7 +445,7 @@ func upToDate(live, wanted *unstructured.Unstructured) bool {
 	if !ssa.UpToDate(live, wanted) {
 		return false
 	}
-	for _, mark := range []string{annotationHeld, annotationRemoving, annotationShadow} {
+	for _, mark := range []string{annotationHeld, annotationRemoving, annotationObserved} {
 		if live.GetAnnotations()[mark] != wanted.GetAnnotations()[mark] {
 			return false
 		}
@@ -496,7 +499,7 @@ func (d *Driver) removeWork(ctx context.Context, live *unstructured.Unstructured
 // applyFirst ensures what must be on the cluster before the workload: prerequisites, then companions. Without
 // companions, a cluster that is held gets nothing.
 func (d *Driver) applyFirst(ctx context.Context, p plan, target clusterPlan, contact bool) (missing string, err error) {
-	if target.hold && len(target.carriers) == 0 {
+	if target.held() && len(target.carriers) == 0 {
 		return "", nil
 	}
 	missing, err = d.applyPrerequisites(ctx, p, target)
@@ -643,13 +646,13 @@ func (d *Driver) Delete(
 		return backends.Progress{}, err
 	}
 	if len(works) > 0 {
-		return d.deleteWorks(ctx, works, intent{policy: policy, alone: query.Alone})
+		return d.deleteWorks(ctx, works, intent{policy: policy, alone: query.Alone()})
 	}
 	carriers, err := d.carriersOf(ctx, query.Key)
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	if waiting, err := d.deleteCarriers(ctx, query.Key, intent{policy: policy, alone: query.Alone}, carriers); err != nil || len(waiting) > 0 {
+	if waiting, err := d.deleteCarriers(ctx, query.Key, intent{policy: policy, alone: query.Alone()}, carriers); err != nil || len(waiting) > 0 {
 		return progress(waiting), err
 	}
 	if unseen, err := d.unseenCarriers(ctx, query.Key); err != nil || unseen {

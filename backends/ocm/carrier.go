@@ -94,7 +94,7 @@ func asWritten(live, wanted *unstructured.Unstructured, need companions.Need) *u
 		annotations = map[string]string{}
 	}
 	maps.Copy(labels, wanted.GetLabels())
-	for _, key := range []string{v1alpha1.AnnotationOwner, annotationHash, annotationRemoving, annotationShadow} {
+	for _, key := range []string{v1alpha1.AnnotationOwner, annotationHash, annotationRemoving, annotationObserved} {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, wanted.GetAnnotations())

@@ -56,8 +56,8 @@ func (d *Driver) applyCarrier(
 	}
 	title := companions.Title(c.companion.Object)
 	in := intent{
-		wanted: true, ready: contact, adopt: target.takes(desired, c.companion), shadow: !target.ownership.Writes(),
-		alone: desired.Alone && !c.companion.Shared, // a shared one may be another FleetWorkload's on the other backend
+		wanted: true, ready: contact, adopt: target.takes(desired, c.companion), observe: !target.mode.Owns(),
+		alone: desired.Alone() && !c.companion.Shared, // a shared one may be another FleetWorkload's on the other backend
 	}
 	if live == nil {
 		if used, err := d.carriedOtherwise(ctx, c); err != nil || used {
@@ -70,7 +70,7 @@ func (d *Driver) applyCarrier(
 		return title + " (being removed, it will be made again)", nil
 	}
 	need := needOf(live.GetAnnotations(), desired.Key, target, c)
-	in.shadow = in.shadow && !need.Owned() // others go on being served
+	in.observe = in.observe && !need.Owned() // others go on being served
 	if foreign, err := foreignCarrier(live, c, need.Users); err != nil || foreign {
 		if err != nil {
 			return "", err
@@ -90,7 +90,7 @@ func (d *Driver) applyCarrier(
 	wanted := variant(c.work, m)
 	after := asWritten(live, wanted, need)
 	changed := !sameSpec(live, wanted) || live.GetAnnotations()[annotationRemoving] != "" ||
-		live.GetAnnotations()[annotationShadow] != wanted.GetAnnotations()[annotationShadow]
+		live.GetAnnotations()[annotationObserved] != wanted.GetAnnotations()[annotationObserved]
 	if err := d.patchCarrier(ctx, live, after, c.companion); err != nil {
 		return "", err
 	}
@@ -100,7 +100,7 @@ func (d *Driver) applyCarrier(
 // needOf is the need of a carrier with that FleetWorkload among its users.
 func needOf(annotations map[string]string, key backends.Key, target clusterPlan, c carrier) companions.Need {
 	need := companions.ReadNeed(annotations)
-	if !target.ownership.Writes() {
+	if !target.mode.Owns() {
 		return need.Shadowing(key)
 	}
 	return need.Owning(key, c.companion.Elsewhere[target.cluster])
@@ -243,16 +243,16 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 		cluster := live.GetNamespace()
 		target, kept := targets[cluster]
 		switch {
-		case wanted[client.ObjectKeyFromObject(live)]:
+		case wanted[client.ObjectKeyFromObject(live)], !kept && !p.desired.Removes(cluster):
 			continue
-		case kept && target.shadow():
+		case kept && target.observes():
 			step, err := d.giveUpCarrier(ctx, live, p.desired.Key, inContact(fleet, cluster))
 			errs = append(errs, err)
 			if step != "" {
 				waiting = append(waiting, cluster+": "+step)
 			}
 			continue
-		case kept && p.desired.Keep.Keeps(isShared(live)):
+		case kept && !p.desired.Prune.Takes(isShared(live)):
 			continue
 		case kept && !d.hasArrived(running[cluster], target), !kept && running[cluster] != nil:
 			waiting = append(waiting, cluster+": the workload to do without "+companions.Title(carried(live)))
@@ -270,7 +270,7 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 
 // hasArrived tells whether the cluster has the workload's newest manifest, or shall not get it.
 func (d *Driver) hasArrived(work *unstructured.Unstructured, target clusterPlan) bool {
-	if target.hold {
+	if target.held() {
 		return true
 	}
 	if work == nil || work.GetAnnotations()[annotationHash] != target.work.GetAnnotations()[annotationHash] {
@@ -294,7 +294,7 @@ func (d *Driver) giveUpCarrier(ctx context.Context, live *unstructured.Unstructu
 	if need.Owned() { // others go on being served
 		return "", d.patchCarrier(ctx, live, asWritten(live, asBefore(live, carrierFromLive(live)), need), c)
 	}
-	m := nextShadow(r.state(), intent{ready: ready})
+	m := nextObserve(r.state(), intent{ready: ready})
 	err = d.patchCarrier(ctx, live, asWritten(live, variant(carrierFromLive(live), m), need), c)
 	return awaiting(companions.Title(c.Object), m.waiting), err
 }
@@ -336,8 +336,8 @@ func (d *Driver) leaveCarrier(
 func (d *Driver) leftTo(live *unstructured.Unstructured, s state, left companions.Need) *unstructured.Unstructured {
 	work := carrierFromLive(live)
 	switch {
-	case !left.Owned() && !s.shadow:
-		return variant(work, nextShadow(s, intent{}))
+	case !left.Owned() && !s.observe:
+		return variant(work, nextObserve(s, intent{}))
 	case s.elsewhere:
 		return variant(work, probe)
 	default:
@@ -347,7 +347,7 @@ func (d *Driver) leftTo(live *unstructured.Unstructured, s state, left companion
 
 // asBefore is the carrier with the marks that it has.
 func asBefore(live, work *unstructured.Unstructured) *unstructured.Unstructured {
-	for _, mark := range []string{annotationRemoving, annotationShadow} {
+	for _, mark := range []string{annotationRemoving, annotationObserved} {
 		if value := live.GetAnnotations()[mark]; value != "" {
 			annotate(work, mark, value)
 		}
@@ -410,7 +410,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		cluster, title := live.GetNamespace(), companions.Title(carried(live))
 		if _, known := at[cluster]; !known {
 			at[cluster] = len(o.Clusters)
-			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: cluster, Applied: metav1.ConditionUnknown, Yielded: true})
+			o.Clusters = append(o.Clusters, backends.ClusterObservation{Cluster: cluster, Applied: metav1.ConditionUnknown, Presence: backends.PresenceReleased})
 		}
 		c := &o.Clusters[at[cluster]]
 		r.serve(live, c, query.Key)
@@ -440,7 +440,7 @@ func notes(by map[string][]string, note func(title string, clusters []string) st
 // carriersToReport are the workload's carriers, as the query wants them read.
 func (d *Driver) carriersToReport(ctx context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
 	carriers, err := d.carriersOf(ctx, query.Key)
-	if err != nil || !query.Live {
+	if err != nil || query.Counterpart == backends.CounterpartNone {
 		return carriers, err
 	}
 	fresh := make([]*unstructured.Unstructured, 0, len(carriers))
@@ -469,8 +469,8 @@ const (
 // with it, and what another backend has left on it.
 func (r report) serve(live *unstructured.Unstructured, o *backends.ClusterObservation, key backends.Key) {
 	s, others := r.state(), companions.ReadNeed(live.GetAnnotations()).Owners(key.UID)
-	if !s.yielded() && len(others) == 0 {
-		o.Yielded = false
+	if !s.released() && len(others) == 0 {
+		o.Presence = backends.PresenceOf(o.Removing(), false)
 	}
 	if isShared(live) && len(others) > 0 {
 		if o.Serves == nil {
@@ -478,7 +478,7 @@ func (r report) serve(live *unstructured.Unstructured, o *backends.ClusterObserv
 		}
 		o.Serves[companions.Title(carried(live))] = others
 	}
-	if !s.shadow && !s.elsewhere {
+	if !s.observe && !s.elsewhere {
 		o.Marks = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.Marks, r.marks()))))
 	}
 }
@@ -489,9 +489,9 @@ func (r report) companion(live *unstructured.Unstructured, o *backends.ClusterOb
 	removing := s.deleting || r.annotations[annotationRemoving] != ""
 	asked := s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign
 	switch {
-	case s.shadow:
+	case s.observe:
 	case removing:
-		o.Removing = o.Removing || o.Revision == ""
+		o.Presence = backends.PresenceOf(o.Removing() || o.Revision == "", o.Released())
 	case s.elsewhere:
 		return usedElsewhere
 	case asked && isShared(live):

@@ -88,7 +88,7 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 
 // Features implements backends.Driver.
 func (d *Driver) Features() backends.Features {
-	return backends.Features{backends.FeatureHold: true, backends.FeatureOwnership: true, backends.FeatureClusterScoped: true}
+	return backends.Features{backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true}
 }
 
 // Clusters implements backends.Driver.
@@ -257,7 +257,7 @@ func (d *Driver) worksOf(ctx context.Context, key backends.Key) ([]*unstructured
 
 // worksToReport are the workload's ManifestWorks, as the query wants them read.
 func (d *Driver) worksToReport(ctx context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
-	if !query.Live {
+	if query.Counterpart == backends.CounterpartNone {
 		return d.worksOf(ctx, query.Key)
 	}
 	list := listOf(manifestWorkGVK)

@@ -26,10 +26,10 @@ const (
 	annotationRemoving = "fleetworkload.io/removing"
 	// annotationHeld is on a ManifestWork that is held; its spec stays as it is.
 	annotationHeld = "fleetworkload.io/held"
-	// annotationShadow is on a ManifestWork that stands for an object which is, or may become, another backend's.
-	annotationShadow = "fleetworkload.io/shadow"
-	// shadowLooks is its value on one that is there to ask (R15).
-	shadowLooks = "look"
+	// annotationObserved is on a ManifestWork that stands for an object which is, or may become, another backend's.
+	annotationObserved = "fleetworkload.io/observe"
+	// probeOfObserved is its value on one that is there to ask (R15).
+	probeOfObserved = "probe"
 
 	// Feedback of what Karmada puts on member objects; see karmadaMarks.
 	feedbackMarkPrefix = "fw:karmada-mark-"

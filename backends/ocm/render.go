@@ -73,8 +73,7 @@ type plan struct {
 // clusterPlan is what Apply wants on the hub for one cluster.
 type clusterPlan struct {
 	cluster       string
-	hold          bool
-	ownership     backends.Ownership
+	mode          backends.Mode
 	prerequisites []*unstructured.Unstructured
 	carriers      []carrier
 	// work is the ManifestWork in its final form; see variant for the others. Clusters may share its spec, which must not be
@@ -96,8 +95,8 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 	}
 	rendered := map[variety]*unstructured.Unstructured{}
 	prerequisites := renderPrerequisites("", desired.Workload)
-	for _, target := range effectiveTargets(desired) {
-		as := variety{target.Manifest, target.Ownership == backends.OwnershipAdopt}
+	for _, target := range desired.Wanted() {
+		as := variety{target.Manifest, target.Mode == backends.ModeAdopt}
 		work, known := rendered[as]
 		if !known {
 			if work, err = renderWork(desired, target); err != nil {
@@ -105,7 +104,7 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 			}
 			rendered[as] = work
 		}
-		t := clusterPlan{cluster: target.Cluster, hold: target.Hold, ownership: target.Ownership, work: inNamespace(work, target.Cluster)}
+		t := clusterPlan{cluster: target.Cluster, mode: target.Mode, work: inNamespace(work, target.Cluster)}
 		for _, prerequisite := range prerequisites {
 			t.prerequisites = append(t.prerequisites, inNamespace(prerequisite, target.Cluster))
 		}
@@ -125,7 +124,7 @@ func (t *clusterPlan) addCompanions(desired backends.Desired) {
 		if !c.NeededOn(t.cluster) {
 			continue
 		}
-		t.carriers = append(t.carriers, renderCarrier(desired.Key, t.cluster, c, t.ownership == backends.OwnershipAdopt))
+		t.carriers = append(t.carriers, renderCarrier(desired.Key, t.cluster, c, t.mode == backends.ModeAdopt))
 		needs := renderPrerequisites(t.cluster, backends.Workload{
 			GVK: c.Object.GroupVersionKind(), Resource: c.Resource, Namespace: c.Object.GetNamespace(),
 		})
@@ -138,44 +137,23 @@ func (t *clusterPlan) addCompanions(desired backends.Desired) {
 	}
 }
 
-// shadow tells whether the cluster's objects are not to be written or removed.
-func (t clusterPlan) shadow() bool { return !t.ownership.Writes() }
+// observes tells whether the cluster's objects are not to be written or removed.
+func (t clusterPlan) observes() bool { return !t.mode.Owns() }
 
-// look tells whether the cluster is only asked what is there.
-func (t clusterPlan) look() bool { return t.ownership == backends.OwnershipLook }
+// held tells whether they are to stay as they are.
+func (t clusterPlan) held() bool { return t.mode == backends.ModeHold }
+
+// probes tells whether the cluster is only asked what is there.
+func (t clusterPlan) probes() bool { return t.mode == backends.ModeProbe }
 
 // adopts tells whether what is found there is taken over.
 func (t clusterPlan) adopts(desired backends.Desired) bool {
-	return t.ownership == backends.OwnershipAdopt || desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt
+	return t.mode == backends.ModeAdopt || desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt
 }
 
 // takes is adopts for a companion. To a hand-over, a shared one that is somebody else's stays so.
 func (t clusterPlan) takes(desired backends.Desired, c backends.Companion) bool {
 	return t.adopts(desired) && (!c.Shared || desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt)
-}
-
-// effectiveTargets leaves out the clusters that get none of the divided replicas: Karmada drops them too. Held ones
-// stay, since nothing may change there, and all stay when the fleet is scaled to zero.
-func effectiveTargets(desired backends.Desired) []backends.Target {
-	if desired.Division != v1alpha1.DivisionTypeDivided {
-		return desired.Targets
-	}
-	total := int32(0)
-	for _, target := range desired.Targets {
-		if target.Replicas != nil {
-			total += *target.Replicas
-		}
-	}
-	if total == 0 {
-		return desired.Targets
-	}
-	var effective []backends.Target
-	for _, target := range desired.Targets {
-		if target.Hold || !target.Ownership.Writes() || target.Replicas == nil || *target.Replicas > 0 {
-			effective = append(effective, target)
-		}
-	}
-	return effective
 }
 
 // renderBindings binds the configured cluster sets in the namespace. A binding's name is its set's: the placement
@@ -201,7 +179,7 @@ func renderWork(desired backends.Desired, target backends.Target) (*unstructured
 	if err != nil {
 		return nil, err
 	}
-	if target.Ownership == backends.OwnershipAdopt {
+	if target.Mode == backends.ModeAdopt {
 		rules = append(rules, markRules()...)
 	}
 	config := map[string]any{
@@ -452,14 +430,14 @@ type variation struct {
 	deletion workv1.DeletePropagationPolicyType
 	removing string
 	held     bool
-	shadow   bool
-	look     bool
+	observe  bool
+	probe    bool
 	clean    string
 }
 
 // of is variant, of which only the metadata may be changed.
 func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
-	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held, m.shadow, m.look, m.clean}
+	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held, m.observe, m.probe, m.clean}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.made[key] == nil {
@@ -474,7 +452,7 @@ func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Uns
 // variant is the ManifestWork with another update strategy and delete option; see next for when.
 func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
 	if m.strategy == workv1.UpdateStrategyTypeServerSideApply && m.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
-		m.removing == "" && !m.held && !m.shadow && m.clean == "" {
+		m.removing == "" && !m.held && !m.observe && m.clean == "" {
 		return work.DeepCopy()
 	}
 	copied := work.DeepCopy()
@@ -494,10 +472,10 @@ func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured
 		annotate(copied, annotationHeld, "true")
 	}
 	switch {
-	case m.look:
-		annotate(copied, annotationShadow, shadowLooks)
-	case m.shadow:
-		annotate(copied, annotationShadow, "true")
+	case m.probe:
+		annotate(copied, annotationObserved, probeOfObserved)
+	case m.observe:
+		annotate(copied, annotationObserved, "true")
 	}
 	switch {
 	case m.clean != "":

@@ -55,7 +55,11 @@ func target(cluster string, replicas int32, hold bool) backends.Target {
 		"spec":   map[string]any{"replicas": int64(replicas)},
 		"status": map[string]any{"replicas": int64(7)},
 	}}
-	return backends.Target{Cluster: cluster, Replicas: &replicas, Manifest: manifest, Hold: hold}
+	mode := backends.ModeOwn
+	if hold {
+		mode = backends.ModeHold
+	}
+	return backends.Target{Cluster: cluster, Replicas: &replicas, Manifest: manifest, Mode: mode}
 }
 
 func TestRenderGolden(t *testing.T) {
@@ -104,39 +108,6 @@ func strictly(t *testing.T, obj *unstructured.Unstructured) {
 	}
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-func TestEffectiveTargets(t *testing.T) {
-	clusters := func(d backends.Desired) string {
-		var names []string
-		for _, target := range effectiveTargets(d) {
-			names = append(names, target.Cluster)
-		}
-		return strings.Join(names, " ")
-	}
-	d := wantedDelivery()
-	for name, c := range map[string]struct {
-		targets    []backends.Target
-		duplicated bool
-		want       string
-	}{
-		"none gets nothing":     {[]backends.Target{target("m1", 1, false), target("m2", 2, false)}, false, "m1 m2"},
-		"one gets nothing":      {[]backends.Target{target("m1", 0, false), target("m2", 2, false)}, false, "m2"},
-		"it is held":            {[]backends.Target{target("m1", 0, true), target("m2", 2, false)}, false, "m1 m2"},
-		"all zero":              {[]backends.Target{target("m1", 0, false), target("m2", 0, false)}, false, "m1 m2"},
-		"duplicated":            {[]backends.Target{target("m1", 0, false), target("m2", 2, false)}, true, "m1 m2"},
-		"kind without replicas": {[]backends.Target{{Cluster: "m1"}, {Cluster: "m2"}}, false, "m1 m2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d.Targets, d.Division = c.targets, v1alpha1.DivisionTypeDivided
-			if c.duplicated {
-				d.Division = v1alpha1.DivisionTypeDuplicated
-			}
-			if got := clusters(d); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
 	}
 }
 

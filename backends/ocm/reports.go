@@ -23,13 +23,13 @@ type remembered struct {
 }
 
 // marks identify what was rendered, together with the ManifestWork's name.
-type marks struct{ hash, removing, held, shadow string }
+type marks struct{ hash, removing, held, observe string }
 
 func marksOf(obj *unstructured.Unstructured) marks {
 	annotations := obj.GetAnnotations()
 	return marks{
 		hash: annotations[annotationHash], removing: annotations[annotationRemoving], held: annotations[annotationHeld],
-		shadow: annotations[annotationShadow],
+		observe: annotations[annotationObserved],
 	}
 }
 

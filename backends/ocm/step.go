@@ -31,10 +31,10 @@ type state struct {
 	// gaveUp is true while what had yielded is being deleted.
 	gaveUp bool
 	held   bool
-	// shadow is true when the object may be another backend's, whatever else the ManifestWork says.
-	shadow bool
-	// look is true of a shadow that is there to ask.
-	look     bool
+	// observe is true when the object may be another backend's, whatever else the ManifestWork says.
+	observe bool
+	// probe is true of an observed one that is there to ask.
+	probe    bool
 	strategy workv1.UpdateStrategyType
 	deletion workv1.DeletePropagationPolicyType
 	// applied is Unknown unless the agent has acted on the newest generation; it holds for strategy and deletion too,
@@ -65,13 +65,13 @@ type intent struct {
 	wanted bool
 	policy v1alpha1.DeletionPolicy
 	hold   bool
-	// shadow is true when the object is not to be written or removed.
-	shadow bool
-	// alone is true when no other backend has anything of the workload: what are shadows is nobody else's, and marks that
+	// observe is true when the object is not to be written or removed.
+	observe bool
+	// alone is true when no other backend has anything of the workload: what is only observed is nobody else's, and marks that
 	// are left stay away once they are taken.
 	alone bool
-	// look is true when the cluster is only asked what is there.
-	look bool
+	// probe is true when the cluster is only asked what is there.
+	probe bool
 	// adopt skips asking the cluster whether a foreign object is there.
 	adopt bool
 	// ready is true when the cluster is in contact: only then what it said about foreign objects counts.
@@ -101,8 +101,8 @@ type move struct {
 	deletion workv1.DeletePropagationPolicyType
 	removing string
 	held     bool
-	shadow   bool
-	look     bool
+	observe  bool
+	probe    bool
 	// clean are other backends' marks to take over, so that they go with the next write.
 	clean string
 	// onEvidence makes the write fail when the ManifestWork has changed since it was read.
@@ -141,14 +141,14 @@ func next(s state, in intent) move {
 	switch {
 	case s.deleting:
 		return move{waiting: waitForAgent(in, "the agent to finish the removal")}
-	case !in.wanted && (in.policy == v1alpha1.DeletionPolicyOrphan || s.shadow && !in.alone):
+	case !in.wanted && (in.policy == v1alpha1.DeletionPolicyOrphan || s.observe && !in.alone):
 		return nextOrphaning(s, in)
 	case !in.wanted:
 		return nextRemoving(s, in)
-	case in.look && (!s.exists || s.look || s.probing()):
-		return nextLook(s, in)
-	case in.shadow || in.look:
-		return nextShadow(s, in)
+	case in.probe && (!s.exists || s.probe || s.probing()):
+		return nextProbe(s, in)
+	case in.observe || in.probe:
+		return nextObserve(s, in)
 	case s.elsewhere:
 		// Of two writers one has to give way, and only we can see the other.
 		return probe.wait(elsewhereMessage)
@@ -178,36 +178,36 @@ func next(s state, in intent) move {
 		if !s.managed || in.alone {
 			m.clean = s.marks
 		}
-		m.onEvidence = s.look // what was decided on may have changed
+		m.onEvidence = s.probe // what was decided on may have changed
 		return m
 	}
 }
 
-// nextShadow has the agent look and not write. What it owns by an ownerReference it has to give up first: ReadOnly leaves
+// nextObserve has the agent look and not write. What it owns by an ownerReference it has to give up first: ReadOnly leaves
 // that as it is (ocm pkg/work/spoke/apply, ReadOnlyApply).
-func nextShadow(s state, in intent) move {
-	shadow := func(m move, waiting string) move {
-		m.shadow = true
+func nextObserve(s state, in intent) move {
+	observe := func(m move, waiting string) move {
+		m.observe = true
 		return m.wait(waitForAgent(in, waiting))
 	}
 	switch {
-	case s.yielded():
+	case s.released():
 		m := probe
-		m.shadow = true
+		m.observe = true
 		return m
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.owned && (s.object == presenceOurs || s.object == presenceForeign),
-		s.strategy == workv1.UpdateStrategyTypeCreateOnly && s.shadow && s.applied != metav1.ConditionTrue && s.object != presenceMissing:
+		s.strategy == workv1.UpdateStrategyTypeCreateOnly && s.observe && s.applied != metav1.ConditionTrue && s.object != presenceMissing:
 		// The object is there, so that CreateOnly writes nothing but the ownerReference.
-		return shadow(disown, "the agent to give the object up")
+		return observe(disown, "the agent to give the object up")
 	default:
-		return shadow(probe, "the agent to confirm that it only looks")
+		return observe(probe, "the agent to confirm that it only looks")
 	}
 }
 
-// nextLook has the agent look. What it finds was never owned, so that there is nothing to give up.
-func nextLook(s state, in intent) move {
+// nextProbe has the agent look. What it finds was never owned, so that there is nothing to give up.
+func nextProbe(s state, in intent) move {
 	m := probe
-	m.shadow, m.look = true, true
+	m.observe, m.probe = true, true
 	switch {
 	case s.object != presenceUnknown && s.applied == metav1.ConditionTrue, s.notServed:
 		return m
@@ -220,13 +220,13 @@ func nextLook(s state, in intent) move {
 
 // probing tells whether the agent has been asked whether there is a foreign object, and nothing else until now.
 func (s state) probing() bool {
-	return s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan && !s.shadow &&
+	return s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan && !s.observe &&
 		(s.object == presenceForeign || s.object == presenceMissing)
 }
 
 // yielded tells whether the agent has confirmed that it neither writes the object nor would delete it.
-func (s state) yielded() bool {
-	return s.gaveUp || s.exists && s.shadow && !s.look && !s.deleting && s.applied == metav1.ConditionTrue &&
+func (s state) released() bool {
+	return s.gaveUp || s.exists && s.observe && !s.probe && !s.deleting && s.applied == metav1.ConditionTrue &&
 		s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
 		(s.object == presenceMissing || s.object != presenceUnknown && !s.owned)
 }
@@ -335,7 +335,7 @@ func askedOf(mark string) time.Time {
 // nextOrphaning takes the ManifestWork away and leaves the object, once the agent has confirmed that its
 // ownerReference is gone: it decides at the time of apply what it deletes later.
 func nextOrphaning(s state, in intent) move {
-	removing := func(m move) move { m.removing, m.shadow = string(v1alpha1.DeletionPolicyOrphan), s.shadow; return m }
+	removing := func(m move) move { m.removing, m.observe = string(v1alpha1.DeletionPolicyOrphan), s.observe; return m }
 	gone := move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
 	orphan := s.deletion == workv1.DeletePropagationPolicyTypeOrphan
 	switch {

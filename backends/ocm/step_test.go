@@ -53,7 +53,7 @@ func (w *world) state() state {
 		return state{}
 	}
 	s := state{
-		exists: true, deleting: w.deleting, held: w.held, shadow: w.shadow, look: w.asks, strategy: w.strategy, deletion: w.deletion,
+		exists: true, deleting: w.deleting, held: w.held, observe: w.shadow, probe: w.asks, strategy: w.strategy, deletion: w.deletion,
 		applied: metav1.ConditionUnknown, owned: true, asked: w.asked, untouched: !w.told,
 	}
 	if w.applied == w.generation {
@@ -92,7 +92,7 @@ func (w *world) drive(in intent) move {
 			w.strategy, w.deletion = m.strategy, m.deletion
 			w.generation++
 		}
-		w.held, w.shadow, w.asks, w.asked = m.held, m.shadow, m.look, askedOf(m.removing)
+		w.held, w.shadow, w.asks, w.asked = m.held, m.observe, m.probe, askedOf(m.removing)
 		w.told = w.told || w.strategy != workv1.UpdateStrategyTypeReadOnly
 	case writeMarks:
 		w.held = true
@@ -217,8 +217,8 @@ var (
 	adopt  = intent{wanted: true, ready: true, adopt: true}
 	remove = intent{policy: v1alpha1.DeletionPolicyDelete, ready: true}
 	orphan = intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}
-	shadow = intent{wanted: true, shadow: true, ready: true}
-	asking = intent{wanted: true, shadow: true, look: true, adopt: true, ready: true}
+	shadow = intent{wanted: true, observe: true, ready: true}
+	asking = intent{wanted: true, observe: true, probe: true, adopt: true, ready: true}
 )
 
 // TestAnyIntents changes what is wanted at random times, and checks that nothing is lost or left in the end.
@@ -300,7 +300,7 @@ func TestShadowIsNoDanger(t *testing.T) {
 		for range r.Intn(4) {
 			w.random(r, []intent{want, adopt, remove, orphan, shadow}[r.Intn(5)], r.Intn(12))
 		}
-		w.settle(t, shadow, func() bool { return w.state().yielded() })
+		w.settle(t, shadow, func() bool { return w.state().released() })
 		before, writes := w.object, w.writes
 		if w.owned {
 			t.Fatalf("seed %d: it has yielded and owns\n%s", seed, strings.Join(w.log, "\n"))

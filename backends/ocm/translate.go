@@ -77,7 +77,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		last.deleting = false
 		last.applied = since(obj.GetGeneration()-1, workv1.WorkApplied)
 		last.available = since(obj.GetGeneration()-1, workv1.WorkAvailable)
-		r.gaveUp = last.state().yielded()
+		r.gaveUp = last.state().released()
 	}
 	return r, nil
 }
@@ -132,8 +132,8 @@ func feedbackValues(values []workv1.FeedbackValue) map[string]any {
 func (r report) state() state {
 	s := state{
 		exists: true, deleting: r.deleting, gaveUp: r.gaveUp, held: r.annotations[annotationHeld] != "",
-		shadow:   r.annotations[annotationShadow] != "",
-		look:     r.annotations[annotationShadow] == shadowLooks,
+		observe:  r.annotations[annotationObserved] != "",
+		probe:    r.annotations[annotationObserved] == probeOfObserved,
 		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,
 		applied: metav1.ConditionUnknown, object: r.presence(), owned: true,
 	}
@@ -189,23 +189,23 @@ func (r report) presence() presence {
 func (r report) observe(workload backends.Workload) backends.ClusterObservation {
 	s := r.state()
 	o := backends.ClusterObservation{
-		Cluster: r.cluster, Desired: r.replicas(workload), Revision: r.revision(), Applied: metav1.ConditionUnknown,
-		Status: r.status(workload), Held: s.held, Yielded: s.yielded(), Marks: r.marks(),
-		Removing: s.deleting || r.annotations[annotationRemoving] != "" ||
-			s.deletion == workv1.DeletePropagationPolicyTypeForeground,
+		Cluster: r.cluster, Asked: r.replicas(workload), Revision: r.revision(), Applied: metav1.ConditionUnknown,
+		Status: r.status(workload), Held: s.held, Marks: r.marks(),
+		Presence: backends.PresenceOf(s.deleting || r.annotations[annotationRemoving] != "" ||
+			s.deletion == workv1.DeletePropagationPolicyTypeForeground, s.released()),
 	}
 	if uid, ok := r.values[feedbackUID].(string); ok {
 		o.UID = types.UID(uid)
 	}
-	if s.look && !o.Removing {
-		o.Sight = r.sight(s)
+	if s.probe && !o.Removing() {
+		o.Probe = r.probed(s)
 	}
 	switch {
-	case s.look:
+	case s.probe:
 		o.Message = "the agent is asked what runs there already"
-	case s.shadow:
+	case s.observe:
 		o.Message = "another backend may write the object"
-	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign && !o.Removing:
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign && !o.Removing():
 		o.Conflict, o.Applied, o.Message = true, metav1.ConditionFalse, conflictMessage
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.applied != metav1.ConditionFalse:
 		// ReadOnly reports Applied without having written anything.
@@ -223,10 +223,10 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 	return o
 }
 
-// sight is what a look has brought. Where the kind is not served there can be no object.
-func (r report) sight(s state) *backends.Sight {
+// probed is what a probe has brought. Where the kind is not served there can be no object.
+func (r report) probed(s state) *backends.ProbeResult {
 	found := s.object == presenceOurs || s.object == presenceForeign
-	sight := &backends.Sight{
+	sight := &backends.ProbeResult{
 		Answered: s.notServed || s.applied == metav1.ConditionTrue && (s.object == presenceMissing || found && r.feedbackSynced()),
 		Exists:   found,
 	}
@@ -248,7 +248,7 @@ func (r report) current(workload backends.Workload, o backends.ClusterObservatio
 	if revision, _ := r.values[feedbackRevision].(string); revision != o.Revision {
 		return false
 	}
-	if o.Desired != nil && r.values[feedbackReplicas] != int64(*o.Desired) {
+	if o.Asked != nil && r.values[feedbackReplicas] != int64(*o.Asked) {
 		return false
 	}
 	observes := slices.ContainsFunc(workload.Feedback, func(f backends.FeedbackField) bool {

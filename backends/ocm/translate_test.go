@@ -104,11 +104,11 @@ var cloneSets = backends.Workload{
 
 func TestObserve(t *testing.T) {
 	steady := backends.ClusterObservation{
-		Cluster: "member2", Desired: new(int32), Revision: "8a872d0d", Applied: metav1.ConditionTrue, Current: true,
+		Cluster: "member2", Asked: new(int32), Revision: "8a872d0d", Applied: metav1.ConditionTrue, Current: true,
 		Status: map[string]any{"observedGeneration": int64(1), "readyReplicas": int64(4)},
 		UID:    "ff959922-67b2-42d8-8133-3cacaea9277d",
 	}
-	*steady.Desired = 4
+	*steady.Asked = 4
 	with := func(change func(*backends.ClusterObservation)) backends.ClusterObservation {
 		o := steady
 		change(&o)
@@ -168,7 +168,7 @@ func TestObserve(t *testing.T) {
 		},
 		"being removed": {
 			func(w *workv1.ManifestWork) { w.Spec.DeleteOption.PropagationPolicy = "Foreground" },
-			with(func(o *backends.ClusterObservation) { o.Removing = true }),
+			with(func(o *backends.ClusterObservation) { o.Presence = backends.PresenceRemoving }),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestGivenUp(t *testing.T) {
 		w.DeletionTimestamp, w.Generation = &now, w.Generation+1
 	}
 	shadow := all(strategy(workv1.UpdateStrategyTypeReadOnly), func(w *workv1.ManifestWork) {
-		w.Annotations[annotationShadow] = "true"
+		w.Annotations[annotationObserved] = "true"
 		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
 	})
 	for name, c := range map[string]struct {
@@ -224,7 +224,7 @@ func TestGivenUp(t *testing.T) {
 		"deleted, and it was no shadow": {deleted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := loadWork(t, c.change).state().yielded(); got != c.want {
+			if got := loadWork(t, c.change).state().released(); got != c.want {
 				t.Errorf("yielded %t, want %t", got, c.want)
 			}
 		})

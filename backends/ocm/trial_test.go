@@ -335,7 +335,7 @@ func TestHeldFromTheBeginning(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			// No other test is about this kind.
 			tr := newTrial(t, schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "BroadcastJob"}, "broadcastjobs", "member1")
-			tr.desired.Targets[0].Hold = true
+			tr.desired.Targets[0].Mode = backends.ModeHold
 			const rights = "fleetworkload-agent-rights-broadcastjobs.apps.kruise.io"
 			tr.until("a ManifestWork that is held", func() string {
 				missing := tr.pass()
@@ -479,7 +479,7 @@ func TestCompanionsMarks(t *testing.T) {
 	})
 	settings.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: tr.desired.Key.String()})
 	tr.desired.Companions = []backends.Companion{{Object: settings, Resource: "configmaps"}}
-	tr.desired.Targets[0].Ownership = backends.OwnershipAdopt
+	tr.desired.Targets[0].Mode = backends.ModeAdopt
 	tr.converge()
 
 	const mark = "karmada.io/managed"
@@ -509,7 +509,7 @@ func TestCompanionsMarks(t *testing.T) {
 	if live().GetLabels()[mark] == "" {
 		t.Fatal("the mark was taken off while its owner may put it back")
 	}
-	tr.desired.Alone = true
+	tr.desired.Counterpart = backends.CounterpartGone
 	tr.until("the mark to go", func() string {
 		o, err := tr.driver.Observe(t.Context(), tr.desired.Query)
 		if waiting := tr.pass(); waiting != "" || err != nil || len(o.Clusters[0].Marks) > 0 || live().GetLabels()[mark] != "" {

@@ -189,7 +189,7 @@ func (r *rehearsal) lookAtPresent() {
 	}
 	for _, t := range r.decision.Targets() {
 		o := r.reportOf(t.Cluster)
-		if o == nil || o.Revision != r.decision.Revision() || !equality.Semantic.DeepEqual(o.Desired, t.Replicas) {
+		if o == nil || o.Revision != r.decision.Revision() || !equality.Semantic.DeepEqual(o.Asked, t.Replicas) {
 			r.object("backend %s has not carried out the present spec yet", r.from.name)
 			return
 		}

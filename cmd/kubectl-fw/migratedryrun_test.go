@@ -37,7 +37,7 @@ func carriesOut(revision string, replicas ...int32) func(backends.Query) backend
 		for i, name := range names {
 			n := replicas[i]
 			o.Clusters = append(o.Clusters, backends.ClusterObservation{
-				Cluster: name, Desired: &n, Revision: revision, Applied: metav1.ConditionTrue, Current: true,
+				Cluster: name, Asked: &n, Revision: revision, Applied: metav1.ConditionTrue, Current: true,
 				Status: map[string]any{"replicas": int64(n), "readyReplicas": int64(n)},
 			})
 		}

@@ -275,7 +275,7 @@ func (b backend) observed(query backends.Query) (observed backends.Observation, 
 	if b.observe == nil {
 		for _, cluster := range observed.Selection.Clusters {
 			observed.Clusters = append(observed.Clusters, backends.ClusterObservation{
-				Cluster: cluster, Applied: metav1.ConditionUnknown, Sight: &backends.Sight{Answered: true},
+				Cluster: cluster, Applied: metav1.ConditionUnknown, Probe: &backends.ProbeResult{Answered: true},
 			})
 		}
 	}

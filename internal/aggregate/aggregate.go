@@ -30,6 +30,8 @@ type Report struct {
 	GivenUp bool
 	// Desired replicas, nil when not known or the kind has none.
 	Desired *int32
+	// Removal is why the workload is taken off the cluster; empty when it is not.
+	Removal v1alpha1.RemovalReason
 	// Observed is nil when the backend has nothing of the workload for the cluster.
 	Observed *backends.ClusterObservation
 	// Cluster is nil when the backend does not know the cluster any more.
@@ -133,8 +135,8 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 	}
 	switch {
 	case out.Stale == metav1.ConditionTrue || r.GivenUp:
-	case o.Removing || !r.Target:
-		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, "being removed from the cluster")
+	case o.Removing() || !r.Target:
+		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, removing(r.Removal))
 	case o.Applied == metav1.ConditionFalse:
 		out.Health, out.Message = v1alpha1.HealthDegraded, cmp.Or(o.Message, "the cluster refused the manifest")
 	case r.State == nil && o.Held:
@@ -148,6 +150,27 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 	}
 	out.Message = shorten(out.Message)
 	return out
+}
+
+// removing says that a cluster is left, and why.
+func removing(why v1alpha1.RemovalReason) string {
+	const text = "being removed from the cluster"
+	switch why {
+	case v1alpha1.RemovalSpecChanged:
+		return text + ": spec.placement was edited and does not choose it"
+	case v1alpha1.RemovalDeselected:
+		return text + ": it has changed, and spec.placement does not choose it any more"
+	case v1alpha1.RemovalClusterLeft:
+		return text + ": the backend does not know it any more"
+	case v1alpha1.RemovalNoReplicas:
+		return text + ": it gets none of the replicas"
+	case v1alpha1.RemovalFailedOver:
+		return text + ": other clusters have taken its place"
+	case v1alpha1.RemovalConfirmed:
+		return text + ": a person has confirmed it"
+	default:
+		return text
+	}
 }
 
 func unreachable(r Report) string {

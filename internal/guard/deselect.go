@@ -30,6 +30,8 @@ type Deselected struct {
 	// Clusters are those that are chosen, and the Missing: chosen before, missing for less than Patience, and not taken out by a
 	// change of the spec.
 	Clusters, Missing []string
+	// Vanished are those of the record that the backend does not list any more, for less than Patience. What they have is left as it is.
+	Vanished []string
 	// Record remembers since when clusters are missing; nil when there was none.
 	Record *v1alpha1.PlacementRecord
 	// Again is after what time the answer may be another one; 0 when time alone changes nothing.
@@ -47,23 +49,30 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		row := &d.Record.Clusters[i]
 		// A choice may be from before a label went.
 		chosen, matches := slices.Contains(s.Clusters, row.Name), slices.Contains(s.Matching, row.Name)
-		if chosen && matches || edited && !matches {
+		_, known := s.Fleet.Get(row.Name)
+		switch {
+		case chosen && matches:
 			row.DeselectedAt = nil
 			continue
+		case row.Replicas == nil, edited && !matches && known && row.DeselectedAt == nil:
+			continue // what the workload was to leave already does not get it back, and an edit takes effect at once
 		}
 		if row.DeselectedAt == nil {
 			row.DeselectedAt = &s.Now
 		}
 		left := Patience - s.Now.Sub(row.DeselectedAt.Time)
-		// What the workload was to leave already does not get it back.
-		if _, known := s.Fleet.Get(row.Name); !known || left <= 0 || row.Replicas == nil {
+		if left <= 0 {
+			continue
+		}
+		if d.Again == 0 || left < d.Again {
+			d.Again = left
+		}
+		if !known {
+			d.Vanished = append(d.Vanished, row.Name)
 			continue
 		}
 		if d.Missing = append(d.Missing, row.Name); !chosen {
 			d.Clusters = append(d.Clusters, row.Name)
-		}
-		if d.Again == 0 || left < d.Again {
-			d.Again = left
 		}
 	}
 	slices.Sort(d.Clusters)

@@ -73,9 +73,12 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 	if confirmed {
 		record.ConfirmedRemovals = ptr.To(confirmations + 1)
 	}
-	if confirmed || in.asksForClusters() {
+	switch {
+	case confirmed:
 		base = maps.Clone(in.Next)
-	} else {
+	case in.asksForClusters():
+		base = in.renew(base)
+	default:
 		in.carryOver(base)
 	}
 	record.ClustersHash, record.DivisionHash, record.Replicas = in.Asked.Clusters, in.Asked.Division, ptr.To(in.Asked.Replicas)
@@ -107,13 +110,46 @@ func (in In) baseline() map[string]int32 {
 	case in.Record == nil:
 		maps.Copy(base, in.Runs)
 	case in.asksForClusters():
-		return nil
+		in.excuseEdit(base)
 	}
 	for _, name := range in.FailedOver {
 		delete(base, name)
 	}
-	in.excuse(base)
+	if !in.asksForClusters() {
+		in.excuse(base)
+	}
 	return base
+}
+
+// excuseEdit takes out of the baseline what a change of the placement asks for: clusters that it does not choose, and what it takes from
+// those that it does. A cluster that was deselected before has not gone by the edit.
+func (in In) excuseEdit(base map[string]int32) {
+	deselected := map[string]bool{}
+	for _, row := range in.Record.Clusters {
+		deselected[row.Name] = row.DeselectedAt != nil && row.Replicas != nil
+	}
+	for name, n := range base {
+		switch {
+		case slices.Contains(in.Chosen, name):
+			base[name] = min(n, in.Next[name])
+		case !deselected[name]:
+			delete(base, name)
+		}
+	}
+}
+
+// renew begins a new baseline after a change of the placement. What has gone without being asked for goes on counting.
+func (in In) renew(base map[string]int32) map[string]int32 {
+	next := maps.Clone(in.Next)
+	if next == nil {
+		next = map[string]int32{}
+	}
+	for name, n := range base {
+		if _, is := next[name]; !is && in.Record != nil {
+			next[name] = n
+		}
+	}
+	return next
 }
 
 // Baseline is what each cluster was to run when the spec was last carried out.
@@ -137,6 +173,35 @@ func read(record *v1alpha1.PlacementRecord, of func(v1alpha1.ClusterShare) *int3
 		}
 	}
 	return all
+}
+
+// Removals are why clusters are left, as it was decided last.
+func Removals(record *v1alpha1.PlacementRecord) map[string]v1alpha1.RemovalReason {
+	all := map[string]v1alpha1.RemovalReason{}
+	if record == nil {
+		return all
+	}
+	for _, c := range record.Clusters {
+		if c.Removal != "" {
+			all[c.Name] = c.Removal
+		}
+	}
+	return all
+}
+
+// WithRemovals is a record that says of each cluster that is left why, and of no others.
+func WithRemovals(record v1alpha1.PlacementRecord, removals map[string]v1alpha1.RemovalReason) v1alpha1.PlacementRecord {
+	out := *record.DeepCopy()
+	for i := range out.Clusters {
+		out.Clusters[i].Removal = removals[out.Clusters[i].Name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(removals)) {
+		if !slices.ContainsFunc(out.Clusters, func(c v1alpha1.ClusterShare) bool { return c.Name == name }) {
+			out.Clusters = append(out.Clusters, v1alpha1.ClusterShare{Name: name, Removal: removals[name]})
+		}
+	}
+	slices.SortFunc(out.Clusters, func(a, b v1alpha1.ClusterShare) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }
 
 // Renamed is a record with the names that another backend has for the clusters.

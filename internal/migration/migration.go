@@ -23,20 +23,14 @@ import (
 
 // Report is what one backend says of the workload on one cluster.
 type Report struct {
-	// Unknown is true when the backend does not know the cluster, and has no object for it.
-	Unknown bool
-	// Present is true when the backend has an object for the cluster.
-	Present bool
-	// Yielded is true when that object, as the backend confirms, neither writes the member object nor would delete it.
-	Yielded bool
-	// Leaving is true while the backend removes that object.
-	Leaving bool
+	// Presence is how the backend has the workload there; PresenceAbsent and PresenceUnknown when it has nothing.
+	Presence backends.Presence
 	// Rendered is true when that object holds the manifest that is wanted now.
 	Rendered bool
 	// Current is true when the manifest is applied, and what follows is about it and from a cluster that can be reached.
 	Current bool
-	// Desired are the replicas asked for; nil for kinds without.
-	Desired *int32
+	// Asked are the replicas that the backend asks for; nil for kinds without.
+	Asked *int32
 	// Marked is true while what the other backend has left on the member object is on its way out.
 	Marked bool
 	// Message is what the backend says when the manifest is not applied, for a person.
@@ -45,8 +39,15 @@ type Report struct {
 	Evidence v1alpha1.MigrationEvidence
 }
 
-// yields tells whether the side is no danger to another owner: it has nothing there, or has confirmed that it yields.
-func (r Report) yields() bool { return !r.Present || r.Yielded }
+// unknown tells whether the backend does not know the cluster, and has nothing there.
+func (r Report) unknown() bool { return r.Presence == backends.PresenceUnknown }
+
+// present tells whether the backend has an object for the cluster.
+func (r Report) present() bool { return !r.unknown() && r.Presence != backends.PresenceAbsent }
+
+// harmless tells whether the side is no danger to another owner: it has nothing there, or has confirmed that it neither writes nor
+// would delete.
+func (r Report) harmless() bool { return !r.present() || r.Presence.Released() }
 
 // Pair is what both sides say of one cluster.
 type Pair struct {
@@ -54,7 +55,7 @@ type Pair struct {
 }
 
 // gone tells whether no backend knows the cluster any more: nothing is awaited of it.
-func (p Pair) gone() bool { return p.Source.Unknown && p.Target.Unknown }
+func (p Pair) gone() bool { return p.Source.unknown() && p.Target.unknown() }
 
 // Wave is one step of the migration.
 type Wave struct {
@@ -71,8 +72,6 @@ type Input struct {
 	Forward bool
 	// Unavailable names what cannot be read. While it is not empty nothing is decided and nothing done.
 	Unavailable string
-	// Problems are the reasons against a beginning.
-	Problems []string
 	// Clusters are the reports by the source's names, of all clusters of the record.
 	Clusters map[string]Pair
 	// Waves are never empty; clusters of the record have indexes into it.
@@ -101,7 +100,7 @@ const (
 
 // Modes are what the two backends may do on one cluster.
 type Modes struct {
-	Source, Target backends.Ownership
+	Source, Target backends.Mode
 }
 
 // Orders are what the backends are to do, the source first.
@@ -127,8 +126,8 @@ func Decide(old v1alpha1.MigrationStatus, in Input) (v1alpha1.MigrationStatus, O
 		d.freeze()
 		return d.rec, Orders{TargetOwns: d.rec.Phase == v1alpha1.MigrationPhaseReleasing}
 	}
-	d.thaw()
-	d.turn()
+	d.unfreeze()
+	d.turnRound()
 	d.step()
 	return d.rec, d.orders()
 }
@@ -148,8 +147,8 @@ func (d *decision) freeze() {
 	}
 }
 
-// thaw leaves the time out in which nothing could be seen: the wave's clock is moved on, and its soak begins anew.
-func (d *decision) thaw() {
+// unfreeze leaves the time out in which nothing could be seen: the wave's clock is moved on, and its soak begins anew.
+func (d *decision) unfreeze() {
 	if d.rec.FrozenSince == nil {
 		return
 	}
@@ -159,8 +158,8 @@ func (d *decision) thaw() {
 	d.rec.FrozenSince, d.rec.PassingSince = nil, nil
 }
 
-// turn follows a change of mind. Once the source is being released there is no way back but another migration.
-func (d *decision) turn() {
+// turnRound follows a change of mind. Once the source is being released there is no way back but another migration.
+func (d *decision) turnRound() {
 	back := d.rec.Phase == v1alpha1.MigrationPhaseRollingBack && d.rec.Failure == ""
 	switch {
 	case d.rec.Phase == v1alpha1.MigrationPhaseReleasing || d.rec.Phase == v1alpha1.MigrationPhaseValidating:
@@ -196,17 +195,15 @@ func (d *decision) step() {
 	}
 }
 
-// validate begins when nothing is against it. Until then nothing has been done that would have to be undone.
+// validate begins, unless the spec has changed its mind. Until then nothing has been done that would have to be undone.
 func (d *decision) validate() {
-	d.rec.Problems = d.in.Problems
-	switch {
-	case !d.in.Forward:
+	if !d.in.Forward {
 		d.ended, d.rec = true, v1alpha1.MigrationStatus{History: d.rec.History}
-	case len(d.in.Problems) == 0:
-		d.enter(v1alpha1.MigrationPhaseShadowing)
-		d.rec.WaveStartedAt = at(d.in.Now)
-		d.setAll(v1alpha1.MigrationPhaseShadowing)
+		return
 	}
+	d.enter(v1alpha1.MigrationPhaseShadowing)
+	d.rec.WaveStartedAt = at(d.in.Now)
+	d.setAll(v1alpha1.MigrationPhaseShadowing)
 }
 
 // shadow waits until the target holds, for every cluster, what the source has there, and speaks of the same object.
@@ -243,15 +240,15 @@ func compare(p Pair) string {
 	switch {
 	case p.gone():
 		return ""
-	case p.Target.Unknown:
+	case p.Target.unknown():
 		return "the new backend does not know the cluster any more"
-	case !p.Source.Unknown && (!p.Source.Current || !p.Source.Rendered):
+	case !p.Source.unknown() && (!p.Source.Current || !p.Source.Rendered):
 		return "the present backend does not report on the present manifest"
-	case p.Target.Leaving:
+	case p.Target.Presence.Removing():
 		return "the new backend still removes what it had there"
-	case !p.Target.Present || !p.Target.Rendered:
+	case !p.Target.present() || !p.Target.Rendered:
 		return "the new backend has no object with this manifest yet"
-	case !p.Target.Yielded:
+	case !p.Target.Presence.Released():
 		return because("the new backend has not confirmed that it does not write", p.Target.Message)
 	case differ(p.Source.Evidence.UID, p.Target.Evidence.UID):
 		return fmt.Sprintf("the backends speak of different objects: %s and %s", p.Source.Evidence.UID, p.Target.Evidence.UID)
@@ -315,9 +312,9 @@ func missing(c *v1alpha1.MigrationClusterStatus, p Pair) string {
 	switch {
 	case p.gone():
 		return ""
-	case !p.Source.yields():
+	case !p.Source.harmless():
 		return "the present backend has not confirmed that it has stopped"
-	case !p.Target.Rendered || !p.Target.Current || p.Target.Yielded:
+	case !p.Target.Rendered || !p.Target.Current || p.Target.Presence.Released():
 		return because("the new backend has not taken it over", p.Target.Message)
 	case sicker(c, p):
 		return fmt.Sprintf("it is %s", p.Target.Evidence.Health)
@@ -353,8 +350,8 @@ func fewer(c *v1alpha1.MigrationClusterStatus, p Pair) string {
 		return ""
 	}
 	want := *c.Before.Ready
-	if p.Target.Desired != nil {
-		want = min(want, *p.Target.Desired)
+	if p.Target.Asked != nil {
+		want = min(want, *p.Target.Asked)
 	}
 	if got := *p.Target.Evidence.Ready; got < want {
 		return fmt.Sprintf("%d pods are ready; before it were %d", got, *c.Before.Ready)
@@ -447,7 +444,7 @@ func (d *decision) check(c *v1alpha1.MigrationClusterStatus, soak, soaking time.
 
 // settling tells whether the target has the cluster and brings about what it is to run by now.
 func settling(c *v1alpha1.MigrationClusterStatus, p Pair) bool {
-	return p.Source.yields() && !p.Target.Yielded && sicker(c, p) && p.Target.Evidence.Health == v1alpha1.HealthProgressing
+	return p.Source.harmless() && !p.Target.Presence.Released() && sicker(c, p) && p.Target.Evidence.Health == v1alpha1.HealthProgressing
 }
 
 // after is the number of the next wave that has clusters; wave itself when there is none.
@@ -512,7 +509,7 @@ func (d *decision) rollBack() {
 		if !whole && c.Phase != v1alpha1.MigrationPhaseRollingBack {
 			continue
 		}
-		if p := d.in.Clusters[c.Name]; !p.Target.yields() || !p.Source.Unknown && (!p.Source.Current || p.Source.Yielded) {
+		if p := d.in.Clusters[c.Name]; !p.Target.harmless() || !p.Source.unknown() && (!p.Source.Current || p.Source.Presence.Released()) {
 			done = false
 		}
 	}
@@ -534,7 +531,7 @@ func (d *decision) rollBack() {
 func (d *decision) marked(side func(Pair) Report) bool {
 	return slices.ContainsFunc(d.rec.Clusters, func(c v1alpha1.MigrationClusterStatus) bool {
 		r := side(d.in.Clusters[c.Name])
-		return !r.Unknown && (r.Marked || !r.Current)
+		return !r.unknown() && (r.Marked || !r.Current)
 	})
 }
 
@@ -649,11 +646,13 @@ func (d *decision) orders() Orders {
 }
 
 // undisturbed tells whether the source has nothing to do while the target gets its first shadows. Until these are confirmed
-// it has no right to begin writing, and none need be taken from it: it writes already, and they never did.
+// it has no right to begin writing, and none need be taken from it: it writes already, and they never did. A change that it is not
+// through with it carries on with.
 func (d *decision) undisturbed() bool {
 	return d.rec.Phase == v1alpha1.MigrationPhaseShadowing && !slices.ContainsFunc(d.rec.Clusters,
 		func(c v1alpha1.MigrationClusterStatus) bool {
-			return c.Before != nil || !d.in.Clusters[c.Name].Source.Rendered
+			source := d.in.Clusters[c.Name].Source
+			return c.Before != nil || !source.Rendered || !source.Current
 		})
 }
 
@@ -673,15 +672,17 @@ func IsTargets(phase v1alpha1.MigrationPhase) bool {
 
 // modes give the right to write to one side at most: to the one whose the cluster is to be, once the other has yielded.
 func modes(c v1alpha1.MigrationClusterStatus, p Pair) Modes {
-	m := Modes{Source: backends.OwnershipShadow, Target: backends.OwnershipShadow}
+	m := Modes{Source: backends.ModeObserve, Target: backends.ModeObserve}
 	switch {
-	case IsTargets(c.Phase) && p.Source.yields():
-		m.Target = backends.OwnershipAdopt
+	case IsTargets(c.Phase) && p.Source.harmless():
+		m.Target = backends.ModeAdopt
 	case IsTargets(c.Phase):
-	case p.Target.yields() && c.Before != nil:
-		m.Source = backends.OwnershipAdopt // the target may have owned it
-	case p.Target.yields():
-		m.Source = backends.OwnershipOwn
+	case c.Before == nil && c.Phase == v1alpha1.MigrationPhaseShadowing:
+		m.Source = backends.ModeOwn // the target never had it
+	case p.Target.harmless() && c.Before != nil:
+		m.Source = backends.ModeAdopt // the target may have owned it
+	case p.Target.harmless():
+		m.Source = backends.ModeOwn
 	}
 	return m
 }

@@ -130,9 +130,7 @@ func (w world) report(side, i int) Report {
 		health = v1alpha1.HealthDegraded
 	}
 	return Report{
-		Present:  o.present,
-		Yielded:  o.present && !o.owns && !o.agentOwns,
-		Leaving:  o.leaving,
+		Presence: presence(o),
 		Rendered: o.present && o.version == w.wanted,
 		Current:  o.present && o.owns && o.agentOwns && o.agentVersion == o.version && m.version == o.version,
 		Evidence: v1alpha1.MigrationEvidence{UID: names[i], Ready: &ready, Health: health},
@@ -222,7 +220,7 @@ func (w world) passes(rec record) []world {
 }
 
 // write is the one write that a driver makes for a cluster, if any.
-func (w world) write(side, i int, act Act, mode backends.Ownership) world {
+func (w world) write(side, i int, act Act, mode backends.Mode) world {
 	o := &w.backends[side][i]
 	switch act {
 	case ActNothing:
@@ -230,7 +228,7 @@ func (w world) write(side, i int, act Act, mode backends.Ownership) world {
 		if o.leaving {
 			break // it comes again once it has gone
 		}
-		o.present, o.owns, o.version = true, mode != backends.OwnershipShadow, w.wanted
+		o.present, o.owns, o.version = true, mode != backends.ModeObserve, w.wanted
 	case ActRelease:
 		switch {
 		case !o.present:
@@ -464,4 +462,11 @@ func (w world) end() string {
 		return waiting
 	}
 	return endless
+}
+
+func presence(o object) backends.Presence {
+	if !o.present {
+		return backends.PresenceAbsent
+	}
+	return backends.PresenceOf(o.leaving, !o.owns && !o.agentOwns)
 }

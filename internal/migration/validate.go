@@ -36,7 +36,7 @@ type Candidate struct {
 // Validate lists the clusters that would change hands, with their waves, and all that stands against it, for a person.
 func (c Candidate) Validate() (clusters []v1alpha1.MigrationClusterStatus, problems []string) {
 	for _, side := range []Side{c.Source, c.Target} {
-		if !side.Features[backends.FeatureOwnership] {
+		if !side.Features[backends.FeatureModes] {
 			problems = append(problems, fmt.Sprintf("backend %s cannot hand workloads over", side.Name))
 		}
 	}

@@ -58,7 +58,7 @@ func candidate(t *testing.T, change func(*v1alpha1.FleetWorkloadSpec), target ba
 	if err != nil {
 		t.Fatal(err)
 	}
-	features := backends.Features{backends.FeatureOwnership: true}
+	features := backends.Features{backends.FeatureModes: true}
 	return Candidate{
 		Source: Side{Name: "a", Features: features, Fleet: source}, Target: Side{Name: "b", Features: features, Fleet: target},
 		Plan: p, There: there, Aliases: aliases, Targets: targets, Strategy: fw.Spec.Migration,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
 )
 
 // A cluster that is scaled while its wave soaks has pods that are not ready yet. That is no failure.
@@ -20,8 +21,8 @@ func TestPodsThatComeDuringASoakAreWaitedFor(t *testing.T) {
 		desired := int32(6)
 		next, _ := Decide(rec, Input{
 			Now: now.Add(after), Forward: true, Waves: []Wave{{Soak: time.Minute}}, Timeout: time.Hour,
-			Clusters: map[string]Pair{"m1": {Target: Report{
-				Present: true, Rendered: true, Current: true, Desired: &desired,
+			Clusters: map[string]Pair{"m1": {Source: Report{Presence: backends.PresenceAbsent}, Target: Report{
+				Rendered: true, Current: true, Asked: &desired,
 				Evidence: v1alpha1.MigrationEvidence{UID: "u", Ready: &ready, Health: health},
 			}}},
 		})
@@ -58,7 +59,7 @@ func TestApprovalOutlivesAFreeze(t *testing.T) {
 	pass := func(after time.Duration, unavailable, approval string) {
 		rec, _ = Decide(rec, Input{
 			Now: now.Add(after), Forward: true, Waves: []Wave{{Manual: true}}, Timeout: time.Hour, Unavailable: unavailable, Approval: approval,
-			Clusters: map[string]Pair{"m1": {Target: Report{Present: true, Rendered: true, Current: true, Evidence: before}}},
+			Clusters: map[string]Pair{"m1": {Source: Report{Presence: backends.PresenceAbsent}, Target: Report{Rendered: true, Current: true, Evidence: before}}},
 		})
 	}
 	pass(time.Second, "", "")
@@ -92,8 +93,8 @@ func TestWhatBreaksAsksNoLonger(t *testing.T) {
 	}
 	next, _ := Decide(rec, Input{
 		Now: now, Forward: true, Waves: []Wave{{Manual: true}}, Timeout: time.Hour,
-		Clusters: map[string]Pair{"m1": {Target: Report{
-			Present: true, Rendered: true, Current: true, Evidence: v1alpha1.MigrationEvidence{UID: "another"},
+		Clusters: map[string]Pair{"m1": {Source: Report{Presence: backends.PresenceAbsent}, Target: Report{
+			Rendered: true, Current: true, Evidence: v1alpha1.MigrationEvidence{UID: "another"},
 		}}},
 	})
 	if next.Failure == "" || next.Phase != v1alpha1.MigrationPhaseRollingBack || next.Approval != "" {

@@ -19,33 +19,56 @@ import (
 // Until the first cluster is owned, all chosen ones have to answer, since the shares of all hang on the answers. Later on
 // those that are added are asked, and the others go on meanwhile.
 func (d *Decision) divide(chosen []string) ([]backends.Target, error) {
-	adopts := d.work.plan.Adopts() && d.in.Sides[d.backend].Features[backends.FeatureOwnership]
+	adopts := d.work.plan.Adopts() && d.in.Sides[d.backend].Features[backends.FeatureModes]
 	if adopts && !d.owns() {
 		d.placed.probed = slices.DeleteFunc(slices.Concat(chosen, d.leftOut(chosen)), func(c string) bool { return !d.mustProbe(c) })
 		if len(d.placed.probed) > 0 {
-			return d.work.plan.Looks(*d.fleet, chosen)
+			return d.work.plan.Probes(*d.fleet, chosen)
 		}
 	}
-	targets, err := d.work.plan.Targets(*d.fleet, chosen, d.current())
+	targets, err := d.shares(chosen)
 	if err != nil || !adopts {
 		return targets, err
 	}
 	for i, t := range targets {
 		if d.mustProbe(t.Cluster) {
-			targets[i].Ownership = backends.OwnershipLook
+			targets[i].Mode = backends.ModeProbe
 			d.placed.probed = append(d.placed.probed, t.Cluster)
 		}
 	}
 	return targets, nil
 }
 
+// shares gives each chosen cluster what it is to run. While a cluster is missing from the backend's list for a moment, the others keep
+// what was decided: it would be taken from them again when that one is back.
+func (d *Decision) shares(chosen []string) ([]backends.Target, error) {
+	decided := guard.Decided(d.record.placement)
+	if len(d.placed.vanished) == 0 || d.edited() {
+		return d.work.plan.Targets(*d.fleet, chosen, d.current())
+	}
+	chosen = slices.DeleteFunc(slices.Clone(chosen), func(c string) bool { _, has := decided[c]; return !has })
+	return d.work.plan.Pinned(*d.fleet, chosen, decided)
+}
+
+// edited tells whether the spec asks for anything else of clusters and replicas than when it was last carried out.
+func (d *Decision) edited() bool {
+	r, asked := d.record.placement, d.work.asked
+	return r == nil || r.ClustersHash != asked.Clusters || r.DivisionHash != asked.Division || r.Replicas == nil || *r.Replicas != asked.Replicas
+}
+
 // current is what clusters were asked to run before: what was decided last, and of those about which nothing was, what the backend
-// says. A backend may show a decision half carried out.
+// says. A backend may show a decision half carried out; what was given nothing counts as nothing, whatever the backend still shows.
 func (d *Decision) current() map[string]int32 {
 	current := d.observed.Replicas()
-	for cluster, n := range guard.Decided(d.record.placement) {
-		if o, _ := d.observed.Of(cluster); o.Sight == nil {
-			current[cluster] = n
+	if record := d.record.placement; record != nil {
+		for _, row := range record.Clusters {
+			if o, _ := d.observed.Of(row.Name); o.Probe != nil {
+				continue
+			}
+			delete(current, row.Name)
+			if row.Replicas != nil {
+				current[row.Name] = *row.Replicas
+			}
 		}
 	}
 	return current
@@ -68,7 +91,7 @@ func (d *Decision) leftOut(chosen []string) (lost []string) {
 // owns tells whether any cluster has, or is about to have, a member object that is the workload's own.
 func (d *Decision) owns() bool {
 	return slices.ContainsFunc(d.observed.Clusters, func(o backends.ClusterObservation) bool {
-		return o.Sight == nil && !o.Removing && !o.Conflict
+		return o.Probe == nil && !o.Removing() && !o.Conflict
 	})
 }
 
@@ -76,13 +99,13 @@ func (d *Decision) owns() bool {
 // answer would be lost.
 func (d *Decision) mustProbe(cluster string) bool {
 	o, seen := d.observed.Of(cluster)
-	return !seen || o.Conflict || o.Sight != nil && (!d.told(o) || suspended(d.in.FleetWorkload))
+	return !seen || o.Conflict || o.Probe != nil && (!d.told(o) || suspended(d.in.FleetWorkload))
 }
 
 // told tells whether the cluster has answered, and can be reached still.
 func (d *Decision) told(o backends.ClusterObservation) bool {
 	c, known := d.fleet.Get(o.Cluster)
-	return o.Sight != nil && o.Sight.Answered && known && c.Ready == metav1.ConditionTrue
+	return o.Probe != nil && o.Probe.Answered && known && c.Ready == metav1.ConditionTrue
 }
 
 // awaitsProbe says what a probe waits for, with the driver's word.
@@ -120,12 +143,12 @@ type taking struct {
 // takes are the chosen clusters whose member objects are about to be taken over.
 func (d *Decision) takes() (all []taking) {
 	for _, o := range d.observed.Clusters {
-		if !d.told(o) || !o.Sight.Exists || !slices.Contains(d.placed.choice.Clusters, o.Cluster) {
+		if !d.told(o) || !o.Probe.Exists || !slices.Contains(d.placed.choice.Clusters, o.Cluster) {
 			continue
 		}
-		t := taking{cluster: o.Cluster, runs: o.Sight.Replicas}
+		t := taking{cluster: o.Cluster, runs: o.Probe.Replicas}
 		target, is := targetOf(d.placed.targets, o.Cluster)
-		if is && !target.Ownership.Writes() {
+		if is && target.Mode != backends.ModeRemove && !target.Mode.Owns() {
 			continue
 		}
 		if is && target.Replicas != nil {
@@ -162,7 +185,9 @@ func (d *Decision) guardAdoption() error {
 		return nil
 	}
 	for _, t := range d.placed.targets {
-		wanted = append(wanted, fmt.Sprintf("%s=%d", t.Cluster, *t.Replicas))
+		if t.Mode != backends.ModeRemove {
+			wanted = append(wanted, fmt.Sprintf("%s=%d", t.Cluster, *t.Replicas))
+		}
 	}
 	token, err := plan.Hash("adopt", wanted)
 	if err != nil {

@@ -146,14 +146,14 @@ func (d *Decision) examine() error {
 	candidate := migration.Candidate{
 		Source: migration.Side{Name: d.backend, Features: d.in.Sides[d.backend].Features, Fleet: *d.fleet},
 		Target: migration.Side{Name: to, Features: target.Features, Fleet: *target.Fleet},
-		Plan:   d.work.plan, There: there, Aliases: d.in.Aliases, Targets: d.placed.targets, Strategy: d.here.Spec.Migration,
+		Plan:   d.work.plan, There: there, Aliases: d.in.Aliases, Targets: d.wanted(), Strategy: d.here.Spec.Migration,
 	}
 	clusters, found := candidate.Validate()
 	d.begins.next.Clusters = clusters
 	problems = append(problems, found...)
 	if len(clusters) > 0 {
 		if d.in.Trial == nil {
-			desired := there.Desired(targetsOf(d.placed.targets, clusters, migration.NameOnTarget, shadow))
+			desired := there.Desired(targetsOf(d.placed.targets, clusters, migration.NameOnTarget, observe))
 			d.Reads.Trial = &TrialRead{Backend: to, Desired: desired}
 			return errEnough
 		}
@@ -187,14 +187,17 @@ func (d *Decision) object(problems []string) {
 // there. The mode is asked for by the source's name.
 func targetsOf(
 	targets []backends.Target, clusters []v1alpha1.MigrationClusterStatus,
-	name func(v1alpha1.MigrationClusterStatus) string, mode func(cluster string) backends.Ownership,
+	name func(v1alpha1.MigrationClusterStatus) string, mode func(cluster string) backends.Mode,
 ) (out []backends.Target) {
 	for _, c := range clusters {
 		t, is := targetOf(targets, c.Name)
 		if !is {
 			continue
 		}
-		t.Cluster, t.Ownership = name(c), mode(c.Name)
+		t.Cluster = name(c)
+		if m := mode(c.Name); t.Mode != backends.ModeHold || !m.Owns() {
+			t.Mode = m
+		}
 		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
@@ -203,7 +206,7 @@ func targetsOf(
 
 func sourceName(c v1alpha1.MigrationClusterStatus) string { return c.Name }
 
-func shadow(string) backends.Ownership { return backends.OwnershipShadow }
+func observe(string) backends.Mode { return backends.ModeObserve }
 
 // onlyUsed is nil for a record that says nothing.
 func onlyUsed(m *v1alpha1.MigrationStatus) *v1alpha1.MigrationStatus {

@@ -43,11 +43,11 @@ func (d *Decision) chooseClusters() error {
 	if d.placed.unused, err = d.work.plan.Unused(*d.fleet, choice.Clusters); err != nil {
 		return err
 	}
-	held, err := d.held(targets)
+	left, err := d.leaving(targets)
 	if err != nil {
 		return err
 	}
-	d.placed.targets = append(targets, held...)
+	d.placed.targets = append(targets, left...)
 	slices.SortFunc(d.placed.targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
 	d.noteVersions()
 	return nil
@@ -118,12 +118,71 @@ func (d *Decision) debounce(selection *backends.Selection) error {
 	s := guard.Deselect(d.record.placement, d.work.asked, guard.Selection{
 		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Now: d.now,
 	})
-	selection.Clusters, d.placed.missing, d.record.placement = s.Clusters, s.Missing, s.Record
+	selection.Clusters, d.placed.missing, d.placed.vanished, d.record.placement = s.Clusters, s.Missing, s.Vanished, s.Record
 	d.again = sooner(d.again, s.Again)
 	return nil
 }
 
-// holds returns what tells of a cluster that is not chosen whether it is held for now.
+// leaving says what becomes of the clusters that have something of the workload and are not wanted: they keep what they run for now, or
+// are left for a reason. Nothing is said of one that the backend does not list for a moment, or at all while nothing may be removed.
+func (d *Decision) leaving(targets []backends.Target) ([]backends.Target, error) {
+	var left []backends.Target
+	d.placed.removals = map[string]v1alpha1.RemovalReason{}
+	holds, wanted := d.holds(targets), names(targets)
+	for _, o := range d.observed.Clusters {
+		cluster, known := d.fleet.Get(o.Cluster)
+		switch {
+		case slices.Contains(wanted, o.Cluster), slices.Contains(d.placed.vanished, o.Cluster):
+		case o.Removing() || o.Probe != nil || known && !holds(o.Cluster) || !known && !suspended(d.in.FleetWorkload):
+			reason := d.reasonToLeave(o.Cluster, known)
+			d.placed.removals[o.Cluster] = reason
+			left = append(left, backends.Target{Cluster: o.Cluster, Mode: backends.ModeRemove, Reason: reason})
+		case known:
+			target, err := d.work.plan.Held(cluster, d.heldReplicas(o))
+			if err != nil {
+				return nil, err
+			}
+			d.placed.held = append(d.placed.held, o.Cluster)
+			left = append(left, target)
+		}
+	}
+	return left, nil
+}
+
+// reasonToLeave is the reason that was recorded, for as long as the leaving lasts, or else the one of now.
+func (d *Decision) reasonToLeave(cluster string, known bool) v1alpha1.RemovalReason {
+	if reason, recorded := guard.Removals(d.record.placement)[cluster]; recorded {
+		return reason
+	}
+	choice := d.placed.choice
+	switch {
+	case !known:
+		return v1alpha1.RemovalClusterLeft
+	case slices.Contains(choice.GivenUp, cluster):
+		return v1alpha1.RemovalFailedOver
+	case slices.Contains(choice.Clusters, cluster):
+		return v1alpha1.RemovalNoReplicas
+	case d.editsClusters() && !d.deselected(cluster):
+		return v1alpha1.RemovalSpecChanged
+	default:
+		return v1alpha1.RemovalDeselected
+	}
+}
+
+// editsClusters tells whether the spec asks for other clusters than when it was last carried out.
+func (d *Decision) editsClusters() bool {
+	return d.record.placement == nil || d.record.placement.ClustersHash != d.work.asked.Clusters
+}
+
+// deselected tells whether a cluster had fallen out of the placement before the spec was edited.
+func (d *Decision) deselected(cluster string) bool {
+	return d.record.placement != nil && slices.ContainsFunc(d.record.placement.Clusters, func(c v1alpha1.ClusterShare) bool {
+		return c.Name == cluster && c.DeselectedAt != nil
+	})
+}
+
+// holds returns what tells of a cluster that is not wanted whether it keeps what it runs for now: all do while the workload is
+// suspended; lost ones for good when they are never purged, otherwise until the others are healthy, unless the spec asks for it.
 func (d *Decision) holds(targets []backends.Target) func(cluster string) bool {
 	if suspended(d.in.FleetWorkload) {
 		return func(string) bool { return true }
@@ -132,43 +191,23 @@ func (d *Decision) holds(targets []backends.Target) func(cluster string) bool {
 	if failover == nil || failover.Purge == v1alpha1.PurgePolicyImmediate {
 		return func(string) bool { return false }
 	}
-	record := d.record.placement
-	asked := record == nil || record.ClustersHash != d.work.asked.Clusters
-	never, healthy := failover.Purge == v1alpha1.PurgePolicyNever, d.healthy(targets)
+	removals, never, healthy := guard.Removals(d.record.placement), failover.Purge == v1alpha1.PurgePolicyNever, d.healthy(targets)
 	return func(cluster string) bool {
+		_, decided := removals[cluster]
 		lost := slices.Contains(d.placed.choice.GivenUp, cluster)
-		return never && lost || !never && !healthy && (lost || !asked)
+		asked := d.editsClusters() && !d.deselected(cluster)
+		return never && lost || !never && !healthy && !decided && (lost || !asked)
 	}
-}
-
-// held are the targets of clusters that are left, and keep what they run for now: all while the workload is suspended; lost ones for
-// good when they are never purged, otherwise until the others are healthy, unless the spec asks for it.
-func (d *Decision) held(targets []backends.Target) ([]backends.Target, error) {
-	holds, wanted := d.holds(targets), names(targets)
-	var held []backends.Target
-	for _, o := range d.observed.Clusters {
-		cluster, known := d.fleet.Get(o.Cluster)
-		if o.Removing || o.Sight != nil || !known || slices.Contains(wanted, o.Cluster) || !holds(o.Cluster) {
-			continue
-		}
-		target, err := d.work.plan.Kept(cluster, d.heldReplicas(o))
-		if err != nil {
-			return nil, err
-		}
-		d.placed.held = append(d.placed.held, o.Cluster)
-		held = append(held, target)
-	}
-	return held, nil
 }
 
 // heldReplicas are those of a cluster that keeps what it runs; nil for kinds without.
 func (d *Decision) heldReplicas(o backends.ClusterObservation) *int32 {
-	if o.Desired != nil || d.work.plan.Replicas == nil {
-		return o.Desired
+	if o.Asked != nil || d.work.plan.Replicas == nil {
+		return o.Asked
 	}
 	n, is := guard.Decided(d.record.placement)[o.Cluster]
 	if !is {
-		n = running(o.Status, o.Desired)
+		n = running(o.Status, o.Asked)
 	}
 	return &n
 }
@@ -182,7 +221,7 @@ func (d *Decision) healthy(targets []backends.Target) bool {
 			return false
 		}
 		state := d.interpret(t, o)
-		if o.Revision != d.work.plan.Revision || !equality.Semantic.DeepEqual(o.Desired, t.Replicas) || state == nil || state.Health != v1alpha1.HealthHealthy {
+		if o.Revision != d.work.plan.Revision || !equality.Semantic.DeepEqual(o.Asked, t.Replicas) || state == nil || state.Health != v1alpha1.HealthHealthy {
 			return false
 		}
 	}

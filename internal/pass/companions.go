@@ -16,8 +16,8 @@ import (
 // travel is what travels along with the workload.
 type travel struct {
 	companions []backends.Companion
-	// keep says which others stay.
-	keep backends.Keep
+	// prune says which others go.
+	prune backends.Prune
 	// lacking is what pods need and the management cluster lacks; notes are about the rest.
 	lacking []plan.Need
 	notes   []string
@@ -27,23 +27,24 @@ type travel struct {
 // would start without something is held, and keeps what it runs.
 func (d *Decision) gather() error {
 	if suspended(d.in.FleetWorkload) {
-		d.travel.keep = backends.KeepAll
 		return nil
 	}
 	p := d.work.plan
 	d.travel.companions = slices.Clone(p.Companions)
 	switch {
 	case !d.rolledOut():
-		d.travel.keep = backends.KeepAll
+		d.travel.prune = backends.PruneNone
 	case !p.Propagates():
 		// What was sent before is in use still, and nobody else has put it there.
-		d.travel.keep = backends.KeepShared
+		d.travel.prune = backends.PruneOwn
+	default:
+		d.travel.prune = backends.PruneAll
 	}
 	if !p.Propagates() {
 		d.Refers = &[]plan.Need{}
 		return nil
 	}
-	needs, err := p.Needs(d.placed.targets)
+	needs, err := p.Needs(d.wanted())
 	if err != nil {
 		return err
 	}
@@ -64,6 +65,11 @@ func (d *Decision) gather() error {
 	}
 	plan.SortCompanions(d.travel.companions)
 	return nil
+}
+
+// wanted are the targets that are to have the workload.
+func (d *Decision) wanted() []backends.Target {
+	return backends.Desired{Targets: d.placed.targets}.Wanted()
 }
 
 // take adds what was found for a need, or remembers that it is missing.
@@ -93,11 +99,11 @@ func (d *Decision) lack(n plan.Need) {
 	if n.Optional {
 		return
 	}
-	d.travel.lacking, d.travel.keep = append(d.travel.lacking, n), backends.KeepAll
+	d.travel.lacking, d.travel.prune = append(d.travel.lacking, n), backends.PruneNone
 	d.placed.targets = slices.Clone(d.placed.targets)
 	for i, t := range d.placed.targets {
-		if n.Clusters == nil || slices.Contains(n.Clusters, t.Cluster) {
-			d.placed.targets[i].Hold = true
+		if t.Mode.Owns() && (n.Clusters == nil || slices.Contains(n.Clusters, t.Cluster)) {
+			d.placed.targets[i].Mode = backends.ModeHold
 		}
 	}
 }
@@ -110,7 +116,7 @@ func (d *Decision) rolledOut() bool {
 		states[r.Name] = o != nil && o.Current && o.Applied == metav1.ConditionTrue && o.Revision == d.work.plan.Revision &&
 			r.State != nil && r.State.Health == v1alpha1.HealthHealthy && (r.State.Updated == nil || r.State.UpToDate)
 	}
-	return !slices.ContainsFunc(d.placed.targets, func(t backends.Target) bool { return !states[t.Cluster] })
+	return !slices.ContainsFunc(d.wanted(), func(t backends.Target) bool { return !states[t.Cluster] })
 }
 
 // unreadable says why the management cluster does not give an object.
@@ -134,7 +140,7 @@ func (d *Decision) shipped() []backends.Companion {
 	shipped := make([]backends.Companion, 0, len(d.travel.companions))
 	for _, c := range d.travel.companions {
 		needed := []string{} // nil would mean all of them
-		for _, t := range d.placed.targets {
+		for _, t := range d.wanted() {
 			if c.NeededOn(t.Cluster) && !slices.Contains(d.placed.probed, t.Cluster) {
 				needed = append(needed, t.Cluster)
 			}
@@ -163,7 +169,7 @@ func (d *Decision) complain() error {
 func (d *Decision) waitingClusters() string {
 	var names []string
 	for _, t := range d.placed.targets {
-		if t.Hold {
+		if t.Mode == backends.ModeHold {
 			names = append(names, t.Cluster)
 		}
 	}

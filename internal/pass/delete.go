@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
@@ -34,7 +35,9 @@ func (d *Decision) delete() error {
 	for i, name := range d.carriers() {
 		query := d.work.query
 		query.Selectors = placement.Selectors(d.in.Aliases.Written(d.spec, name).Spec.Placement)
-		query.Alone = i > 0 // while clusters change hands they may be both backends' shadows
+		if i > 0 { // while clusters change hands both backends may only observe them
+			query.Counterpart = backends.CounterpartGone
+		}
 		d.Orders = append(d.Orders, Order{Backend: name, Delete: &Deletion{Query: query, Policy: policy}, OnlyAfter: i > 0})
 	}
 	d.conclude = d.concludeDeletion

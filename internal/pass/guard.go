@@ -5,7 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 )
 
@@ -20,23 +23,47 @@ func (d *Decision) guard() error {
 		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held), FailedOver: d.placed.choice.GivenUp,
 		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
 	})
+	if removal != nil {
+		return d.hold(removal)
+	}
 	record.Group = d.placed.choice.Group
-	return d.hold(record, removal)
+	d.confirm(record)
+	return d.decided(guard.WithRemovals(record, d.placed.removals))
 }
 
-// hold stops the pass at a removal that nobody asked for, or remembers a decision. What is new of it is written before anything follows
-// from it, so that it is not made anew from what is half carried out.
-func (d *Decision) hold(record v1alpha1.PlacementRecord, removal *guard.Removal) error {
-	fw := d.in.FleetWorkload
-	if removal == nil {
-		before := fw.Status.Placement
-		d.record.placement = &record
-		if before == nil || !maps.Equal(guard.Decided(before), guard.Decided(&record)) {
-			d.waiting = "the decision to be recorded"
-			return errEnough
-		}
-		return nil
+// confirm notes which clusters are left because a person has confirmed it.
+func (d *Decision) confirm(record v1alpha1.PlacementRecord) {
+	before := d.record.placement
+	if before == nil || ptr.Deref(record.ConfirmedRemovals, 0) == ptr.Deref(before.ConfirmedRemovals, 0) {
+		return
 	}
+	for i, t := range d.placed.targets {
+		if t.Reason == v1alpha1.RemovalDeselected || t.Reason == v1alpha1.RemovalClusterLeft {
+			d.placed.targets[i].Reason, d.placed.removals[t.Cluster] = v1alpha1.RemovalConfirmed, v1alpha1.RemovalConfirmed
+		}
+	}
+}
+
+// decided remembers a decision. What is new of it is written before anything follows from it, so that it is not made anew from what is
+// half carried out.
+func (d *Decision) decided(record v1alpha1.PlacementRecord) error {
+	before := d.in.FleetWorkload.Status.Placement
+	d.record.placement = &record
+	recorded := guard.Removals(before)
+	unsaid := false
+	for cluster, reason := range guard.Removals(&record) {
+		unsaid = unsaid || recorded[cluster] != reason
+	}
+	if before == nil || unsaid || !maps.Equal(guard.Decided(before), guard.Decided(&record)) {
+		d.waiting = "the decision to be recorded"
+		return errEnough
+	}
+	return nil
+}
+
+// hold stops the pass at a removal that nobody asked for.
+func (d *Decision) hold(removal *guard.Removal) error {
+	fw := d.in.FleetWorkload
 	return stall(v1alpha1.ReasonRemovalHeld,
 		"%s: this would take %d of %d replicas away, which no change of the spec asks for; nothing was changed. Correct the clusters' labels or "+
 			"availability on backend %q, or confirm with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
@@ -47,19 +74,23 @@ func (d *Decision) hold(record v1alpha1.PlacementRecord, removal *guard.Removal)
 func (d *Decision) runs() map[string]int32 {
 	runs := map[string]int32{}
 	for _, o := range d.observed.Clusters {
-		if !o.Removing && o.Sight == nil {
-			runs[o.Cluster] = running(o.Status, o.Desired)
+		if !o.Removing() && o.Probe == nil {
+			runs[o.Cluster] = running(o.Status, o.Asked)
 		}
 	}
 	return runs
 }
 
-// next is what each cluster is to run after the pass. One that is only asked is left as it is.
+// next is what each cluster is to run after the pass. One that is only asked is left as it is, as is one of which nothing is said.
 func (d *Decision) next() map[string]int32 {
-	next := map[string]int32{}
+	next, decided := map[string]int32{}, guard.Decided(d.record.placement)
+	for _, cluster := range d.placed.vanished {
+		next[cluster] = decided[cluster]
+	}
 	for _, t := range d.placed.targets {
 		switch {
-		case !t.Ownership.Writes():
+		case t.Mode == backends.ModeRemove:
+		case !t.Mode.Owns():
 			if n, is := guard.Baseline(d.record.placement)[t.Cluster]; is {
 				next[t.Cluster] = n
 			}
@@ -74,12 +105,12 @@ func (d *Decision) next() map[string]int32 {
 
 // running is how many replicas a cluster runs. Without a report, what was asked of it counts; kinds without replicas
 // count as one.
-func running(status map[string]any, desired *int32) int32 {
+func running(status map[string]any, asked *int32) int32 {
 	if n, ok := status["replicas"].(int64); ok && n > 0 {
 		return int32(min(n, math.MaxInt32))
 	}
-	if desired != nil {
-		return *desired
+	if asked != nil {
+		return *asked
 	}
 	return 1
 }

@@ -90,7 +90,7 @@ func (d *Decision) readKeptSpec() error {
 // observeBoth has both backends read from their API servers. What cannot be read freezes the hand-over.
 func (d *Decision) observeBoth() error {
 	m, h := d.record.migration, &handOver{}
-	d.handOver, d.work.query.Live = h, true
+	d.handOver, d.work.query.Counterpart = h, backends.CounterpartActive
 	h.source = handSide{name: m.From, nameOf: sourceName}
 	h.target = handSide{name: m.To, nameOf: migration.NameOnTarget}
 	var enough error
@@ -196,7 +196,10 @@ func (d *Decision) pin() error {
 		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Next: d.next(), Chosen: chosen,
 		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
 	})
-	return d.hold(record, removal)
+	if removal != nil {
+		return d.hold(removal)
+	}
+	return d.decided(record)
 }
 
 // decideHandOver asks the state machine. A record that changes is written before anything follows from it.
@@ -263,7 +266,7 @@ func (d *Decision) orderOf(mine, other handSide, act migration.Act) []Order {
 		return []Order{{Backend: mine.name, Apply: &desired}}
 	case migration.ActRelease:
 		query := d.work.query
-		query.Heir = true
+		query.Counterpart = backends.CounterpartHeir
 		return []Order{{Backend: mine.name, Delete: &Deletion{Query: query, Policy: v1alpha1.DeletionPolicyOrphan}}}
 	default:
 		return nil
@@ -366,12 +369,15 @@ func (d *Decision) migrationInput() migration.Input {
 func (d *Decision) reportOf(s handSide, c v1alpha1.MigrationClusterStatus, t backends.Target) migration.Report {
 	o, present := s.observed.Of(s.nameOf(c))
 	cluster, known := s.fleet.Get(s.nameOf(c))
-	if !present {
-		return migration.Report{Unknown: !known}
+	switch {
+	case !present && !known:
+		return migration.Report{Presence: backends.PresenceUnknown}
+	case !present:
+		return migration.Report{Presence: backends.PresenceAbsent}
 	}
 	r := migration.Report{
-		Present: true, Yielded: o.Yielded, Leaving: o.Removing, Desired: o.Desired, Marked: len(o.Marks) > 0, Message: o.Message,
-		Rendered: o.Revision == d.work.plan.Revision && (t.Replicas == nil || o.Desired != nil && *o.Desired == *t.Replicas),
+		Presence: o.Presence, Asked: o.Asked, Marked: len(o.Marks) > 0, Message: o.Message,
+		Rendered: o.Revision == d.work.plan.Revision && (t.Replicas == nil || o.Asked != nil && *o.Asked == *t.Replicas),
 		Current:  o.Current && o.Applied == metav1.ConditionTrue && known && cluster.Ready == metav1.ConditionTrue,
 	}
 	r.Evidence.UID = string(o.UID)

@@ -13,7 +13,7 @@ import (
 // desiredOf is what one backend is to carry out: the same manifests on both, with what each may do.
 func (d *Decision) desiredOf(mine, other handSide) backends.Desired {
 	modes := d.handOver.orders.Clusters
-	mode := func(cluster string) backends.Ownership {
+	mode := func(cluster string) backends.Mode {
 		if mine.name == d.handOver.source.name {
 			return modes[cluster].Source
 		}
@@ -30,7 +30,7 @@ func (d *Decision) desiredOf(mine, other handSide) backends.Desired {
 		targets = nil // the placement comes first
 	}
 	desired := mine.plan.Desired(targets)
-	desired.Companions, desired.Keep = d.travelling(mine, other), backends.KeepAll
+	desired.Companions, desired.Prune = d.travelling(mine, other), backends.PruneNone
 	return desired
 }
 

@@ -155,7 +155,7 @@ type Order struct {
 	Delete  *Deletion
 	// OnlyAfter leaves the order out unless the one before is done.
 	OnlyAfter bool
-	// AloneAfter has it carried out with Query.Alone once the one before is done: that backend has nothing left then.
+	// AloneAfter has it carried out with CounterpartGone once the one before is done: that backend has nothing left then.
 	AloneAfter bool
 }
 
@@ -263,6 +263,10 @@ type placed struct {
 	targets []backends.Target
 	// held are the targets that are given up and keep what they run for now.
 	held []string
+	// removals are why clusters are left.
+	removals map[string]v1alpha1.RemovalReason
+	// vanished are clusters that the backend does not list for a moment. Nothing is said of them.
+	vanished []string
 	// probed are the clusters that are asked what they run, before it is taken over.
 	probed []string
 	// unused are the overrides that select no chosen cluster.
@@ -363,7 +367,7 @@ func (d *Decision) side(read SideRead) (*Side, error) {
 // apply orders the workload's backend to take its next step.
 func (d *Decision) apply() error {
 	desired := d.work.plan.Desired(d.placed.targets)
-	desired.Companions, desired.Keep = d.shipped(), d.travel.keep
+	desired.Companions, desired.Prune = d.shipped(), d.travel.prune
 	d.Orders = []Order{{Backend: d.backend, Apply: &desired}}
 	d.conclude = d.concludeApply
 	return nil

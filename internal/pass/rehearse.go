@@ -35,7 +35,7 @@ func Rehearse(in In, read func(*In, Reads)) (*Decision, *aggregate.Problem) {
 func (d *Decision) Err() error { return d.err }
 
 // Targets are what the clusters of the present backend are to run.
-func (d *Decision) Targets() []backends.Target { return d.placed.targets }
+func (d *Decision) Targets() []backends.Target { return d.wanted() }
 
 // Observed is what the workload's backend reports; nil when it was not asked.
 func (d *Decision) Observed() *backends.Observation { return d.observed }

@@ -59,10 +59,11 @@ func (d *Decision) result() Result {
 	return out
 }
 
-// concludeTurn gives the turn up when the hand-over has ended, and while it waits for a person: then it keeps no other one waiting.
+// concludeTurn gives the turn up when the hand-over has ended, and while it waits for a person or is overdue: then it keeps no other one
+// waiting.
 func (d *Decision) concludeTurn(out *Result) {
 	out.Turn = TurnGoesOn
-	if d.record.migration.Approval != "" {
+	if d.record.migration.Approval != "" || d.handOver.orders.Overdue != "" {
 		out.Turn = TurnEnds
 	}
 	if d.handOver.orders.Ended {
@@ -144,13 +145,13 @@ func (d *Decision) reports() []aggregate.Report {
 	for _, t := range d.placed.targets {
 		targets[t.Cluster] = t
 		r := at(t.Cluster)
-		r.Target, r.Desired = !slices.Contains(d.placed.held, t.Cluster), t.Replicas
+		r.Target, r.Desired, r.Removal = !slices.Contains(d.placed.held, t.Cluster) && t.Mode != backends.ModeRemove, t.Replicas, t.Reason
 	}
 	for _, o := range d.observed.Clusters {
 		r := at(o.Cluster)
 		r.Observed = &o
 		if d.placed.targets == nil {
-			r.Target, r.Desired = !o.Removing, o.Desired
+			r.Target, r.Desired = !o.Removing(), o.Asked
 		}
 		r.GivenUp = d.placed.choice != nil && slices.Contains(d.placed.choice.GivenUp, o.Cluster) || d.failedOver(r)
 		r.State = d.interpret(targets[o.Cluster], o)
@@ -178,7 +179,7 @@ func (d *Decision) interpret(target backends.Target, o backends.ClusterObservati
 	}
 	desired := target.Replicas
 	if desired == nil {
-		desired = o.Desired
+		desired = o.Asked
 	}
 	state, _ := d.work.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status})
 	return &state

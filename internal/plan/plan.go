@@ -176,7 +176,7 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 	targets := make([]backends.Target, 0, len(clusters))
 	made := manifests{}
 	for _, c := range clusters {
-		target := backends.Target{Cluster: c.Name, Hold: p.suspended(), Ownership: backends.OwnershipOwn}
+		target := backends.Target{Cluster: c.Name, Mode: p.mode()}
 		if n, divided := shares[c.Name]; divided {
 			target.Replicas = &n
 		}
@@ -208,7 +208,7 @@ func (p *Plan) Pinned(fleet backends.Fleet, chosen []string, shares map[string]i
 	}
 	targets, made := make([]backends.Target, 0, len(clusters)), manifests{}
 	for _, c := range clusters {
-		target := backends.Target{Cluster: c.Name, Hold: p.suspended(), Ownership: backends.OwnershipOwn}
+		target := backends.Target{Cluster: c.Name, Mode: p.mode()}
 		if n := shares[c.Name]; p.Replicas != nil {
 			target.Replicas = &n
 		}
@@ -225,15 +225,15 @@ func (p *Plan) Adopts() bool {
 	return p.fw.Spec.ConflictPolicy == v1alpha1.ConflictPolicyAdopt && p.Replicas != nil
 }
 
-// Looks are the targets of clusters that are to be asked what they run, before anything is divided.
-func (p *Plan) Looks(fleet backends.Fleet, chosen []string) ([]backends.Target, error) {
+// Probes are the targets of clusters that are to be asked what they run, before anything is divided.
+func (p *Plan) Probes(fleet backends.Fleet, chosen []string) ([]backends.Target, error) {
 	clusters, err := clustersOf(fleet, chosen)
 	if err != nil {
 		return nil, err
 	}
 	targets, made := make([]backends.Target, 0, len(clusters)), manifests{}
 	for _, c := range clusters {
-		target := backends.Target{Cluster: c.Name, Replicas: p.Replicas, Ownership: backends.OwnershipLook}
+		target := backends.Target{Cluster: c.Name, Replicas: p.Replicas, Mode: backends.ModeProbe}
 		if target.Manifest, err = made.of(p, c, p.Replicas); err != nil {
 			return nil, err
 		}
@@ -242,10 +242,10 @@ func (p *Plan) Looks(fleet backends.Fleet, chosen []string) ([]backends.Target, 
 	return targets, nil
 }
 
-// Kept is the target of a cluster that is not chosen any more and that keeps what it runs for now.
-func (p *Plan) Kept(c backends.Cluster, replicas *int32) (backends.Target, error) {
+// Held is the target of a cluster that is not chosen any more and that keeps what it runs for now.
+func (p *Plan) Held(c backends.Cluster, replicas *int32) (backends.Target, error) {
 	manifest, err := p.manifest(c, replicas)
-	return backends.Target{Cluster: c.Name, Replicas: replicas, Manifest: manifest, Hold: true, Ownership: backends.OwnershipOwn}, err
+	return backends.Target{Cluster: c.Name, Replicas: replicas, Manifest: manifest, Mode: backends.ModeHold}, err
 }
 
 // Unused names the overrides that select none of the clusters.
@@ -266,7 +266,13 @@ func clustersOf(fleet backends.Fleet, names []string) ([]backends.Cluster, error
 	return clusters, nil
 }
 
-func (p *Plan) suspended() bool { return p.fw.Spec.Suspend != nil && *p.fw.Spec.Suspend }
+// mode is that of the targets: while the workload is suspended nothing is dispatched.
+func (p *Plan) mode() backends.Mode {
+	if p.fw.Spec.Suspend != nil && *p.fw.Spec.Suspend {
+		return backends.ModeHold
+	}
+	return backends.ModeOwn
+}
 
 // manifests keeps those that were made: clusters with the same overrides and replicas share one, and whatever is worked
 // out from it.

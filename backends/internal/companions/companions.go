@@ -28,8 +28,8 @@ const (
 	Label = "fleetworkload.io/companion"
 	// AnnotationUsers lists who uses it.
 	AnnotationUsers = "fleetworkload.io/used-by"
-	// AnnotationShadows lists the UIDs of those users that own nothing of it (R14).
-	AnnotationShadows = "fleetworkload.io/shadow-users"
+	// AnnotationObserved lists the UIDs of those users that own nothing of it (R14).
+	AnnotationObserved = "fleetworkload.io/shadow-users"
 	// AnnotationElsewhere lists the UIDs of FleetWorkloads that are no users and may need it all the same: from another
 	// backend, or because they were given up as they are. Then it is given up too and not deleted.
 	AnnotationElsewhere = "fleetworkload.io/needed-by"
@@ -119,7 +119,7 @@ type Need struct {
 func ReadNeed(annotations map[string]string) Need {
 	return Need{
 		Users:   ReadUsers(annotations),
-		shadows: readUIDs(annotations[AnnotationShadows]), elsewhere: readUIDs(annotations[AnnotationElsewhere]),
+		shadows: readUIDs(annotations[AnnotationObserved]), elsewhere: readUIDs(annotations[AnnotationElsewhere]),
 	}
 }
 
@@ -136,7 +136,7 @@ func readUIDs(list string) []types.UID {
 // Write puts the need into annotations.
 func (n Need) Write(annotations map[string]string) {
 	annotations[AnnotationUsers] = n.Users.String()
-	for key, uids := range map[string][]types.UID{AnnotationShadows: n.shadows, AnnotationElsewhere: n.elsewhere} {
+	for key, uids := range map[string][]types.UID{AnnotationObserved: n.shadows, AnnotationElsewhere: n.elsewhere} {
 		delete(annotations, key)
 		if len(uids) > 0 {
 			list := make([]string, len(uids))

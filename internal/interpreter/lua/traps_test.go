@@ -208,21 +208,21 @@ func TestRetentionAnswersALook(t *testing.T) {
 			continue
 		}
 		p := pairOf(t, kind.GVK().GroupVersion().String(), kind.Definition.Kind)
-		if !strings.Contains(p.scripts.Retention, lua.LabelLook) {
+		if !strings.Contains(p.scripts.Retention, lua.LabelProbe) {
 			continue // it has no replicas on Karmada
 		}
 		object := func(labels, spec string) *unstructured.Unstructured {
 			return parse(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"web","labels":%s},"spec":%s}`,
 				kind.GVK().GroupVersion(), kind.Definition.Kind, labels, spec))
 		}
-		look := fmt.Sprintf(`{%q:%q}`, lua.LabelLook, lua.LookOnly)
+		look := fmt.Sprintf(`{%q:%q}`, lua.LabelProbe, lua.ProbeOnly)
 		for spec, want := range map[string]string{`{"replicas":5}`: "5", `{"replicas":0}`: "0", `{}`: "?", `{"replicas":"x"}`: "?", `5`: "?"} {
 			_, err := p.vm.Retain(object(look, `{"replicas":2}`), object(`{}`, spec), p.scripts.Retention)
 			if err == nil {
 				t.Fatalf("%s: %s is not refused", kind.GVK(), spec)
 			}
 			got := "?"
-			n, answered := lua.LookAnswer(err.Error())
+			n, answered := lua.ProbeAnswer(err.Error())
 			if n != nil {
 				got = fmt.Sprint(*n)
 			}

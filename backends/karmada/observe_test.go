@@ -25,7 +25,7 @@ func shadow(l *world) {
 	suspension := policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m1"}}}
 	l.policy = withSuspension(l.policy, suspension)
 	l.policy.Object["spec"].(map[string]any)["preserveResourcesOnDeletion"] = true
-	setShadows(l.policy, []string{"m1"})
+	setObserved(l.policy, []string{"m1"})
 	l.binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: suspension}
 	l.binding.Spec.PreserveResourcesOnDeletion = &yes
 	l.works[0].Spec.SuspendDispatching, l.works[0].Spec.PreserveResourcesOnDeletion = &yes, &yes
@@ -101,26 +101,35 @@ func TestRunsAsHeld(t *testing.T) {
 // TestStaying: an owned cluster is not left while another one is a shadow.
 func TestStaying(t *testing.T) {
 	_, live := converged(t)
-	desired := func(owner backends.Ownership, clusters ...string) backends.Desired {
+	desired := func(owner backends.Mode, clusters ...string) backends.Desired {
 		var shares []share
 		for _, cluster := range clusters {
 			shares = append(shares, share{cluster: cluster, replicas: 3, owner: owner})
 		}
 		return desiredFor("r2", "pause:2", v1alpha1.DivisionTypeDuplicated, shares...)
 	}
-	d := desired(backends.OwnershipShadow, "m0", "m2")
-	with, stay := staying(d, live)
+	d := desired(backends.ModeObserve, "m0", "m2")
+	fleet := fleetOf(metav1.ConditionTrue, "m0", "m1", "m2")
+	left := map[string]bool{"m1": true}
+	with, stay := holdUnsaid(d, left, live, fleet)
 	if !slices.Equal(stay, []string{"m1"}) || len(with.Targets) != 3 || len(d.Targets) != 2 {
 		t.Fatalf("%v, %+v", stay, with.Targets)
 	}
-	if m1 := with.Targets[1]; m1.Cluster != "m1" || !m1.Hold || *m1.Replicas != 2 || *replicasOf(m1.Manifest, d.Workload.ReplicasPath) != 2 {
+	if m1 := with.Targets[1]; m1.Cluster != "m1" || m1.Mode != backends.ModeHold || *m1.Replicas != 2 || *replicasOf(m1.Manifest, d.Workload.ReplicasPath) != 2 {
 		t.Errorf("%+v", m1)
 	}
-	if _, stay = staying(desired(backends.OwnershipAdopt, "m0", "m2"), live); len(stay) > 0 {
-		t.Errorf("%v", stay)
+	adopts := desired(backends.ModeAdopt, "m0", "m2")
+	if with, stay = holdUnsaid(adopts, left, live, fleet); len(stay) > 0 || len(with.Targets) != 2 {
+		t.Errorf("to be left: %v, %+v", stay, with.Targets)
+	}
+	if with, stay = holdUnsaid(adopts, nil, live, fleet); len(stay) > 0 || len(with.Targets) != 3 || with.Targets[1].Mode != backends.ModeHold {
+		t.Errorf("nothing was said: %v, %+v", stay, with.Targets)
+	}
+	if with, _ = holdUnsaid(adopts, nil, live, fleetOf(metav1.ConditionTrue, "m0", "m2")); len(with.Targets) != 2 {
+		t.Errorf("Karmada does not know the cluster: %+v", with.Targets)
 	}
 	shadow(&live)
-	if _, stay = staying(d, live); len(stay) > 0 {
+	if _, stay = holdUnsaid(d, left, live, fleet); len(stay) > 0 {
 		t.Errorf("a shadow stays: %v", stay)
 	}
 }
@@ -139,7 +148,7 @@ func TestAShadowIsSparedBeforeItsClusterIsLeft(t *testing.T) {
 	if len(step.writes) != 1 || step.writes[0].object.GetKind() != "PropagationPolicy" || step.waiting != "Karmada to suspend dispatching" {
 		t.Fatalf("%+v", step)
 	}
-	if got := shadowsOf(step.writes[0].object); !slices.Equal(got, []string{"m1"}) {
+	if got := observedOf(step.writes[0].object); !slices.Equal(got, []string{"m1"}) {
 		t.Errorf("forgotten while it is there: %v", got)
 	}
 	now := metav1.Now()
@@ -184,13 +193,13 @@ func TestCompanionOfAShadow(t *testing.T) {
 	other := backends.Key{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: "other"}, UID: "o"}
 	live, want := carrierOf(t, key)
 
-	step := nextShadow(live, &want, key)
-	if !newWork(step.patch).suspended() || !newWork(step.patch).preserved() || step.blocked == "" || yieldedFor(step.patch, key) {
+	step := nextObserve(live, &want, key)
+	if !newWork(step.patch).suspended() || !newWork(step.patch).preserved() || step.blocked == "" || releasedFor(step.patch, key) {
 		t.Fatalf("%+v", step)
 	}
 	given := step.patch
 	given.Status.Conditions[0].Status = metav1.ConditionFalse
-	if step = nextShadow(given, &want, key); step.blocked != "" || !yieldedFor(given, key) {
+	if step = nextObserve(given, &want, key); step.blocked != "" || !releasedFor(given, key) {
 		t.Fatalf("%+v", step)
 	}
 
@@ -201,10 +210,10 @@ func TestCompanionOfAShadow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if step = nextShadow(given, &anew, key); !newWork(step.patch).suspended() || !bytes.Contains(step.patch.Spec.Workload.Manifests[0].Raw, []byte(`"two"`)) {
+	if step = nextObserve(given, &anew, key); !newWork(step.patch).suspended() || !bytes.Contains(step.patch.Spec.Workload.Manifests[0].Raw, []byte(`"two"`)) {
 		t.Errorf("the content of a shadow's companion is behind: %+v", step)
 	}
-	if step = nextShadow(given, nil, key); !equality.Semantic.DeepEqual(step.patch.Spec, given.Spec) {
+	if step = nextObserve(given, nil, key); !equality.Semantic.DeepEqual(step.patch.Spec, given.Spec) {
 		t.Errorf("what is not listed was changed: %+v", step)
 	}
 	leave := nextLeaving(given, key, v1alpha1.DeletionPolicyOrphan, true)
@@ -219,14 +228,14 @@ func TestCompanionOfAShadow(t *testing.T) {
 	}
 
 	owned, err := nextCarrier(given, want, key, true)
-	if err != nil || newWork(owned.patch).suspended() || newWork(owned.patch).preserved() || yieldedFor(owned.patch, key) {
+	if err != nil || newWork(owned.patch).suspended() || newWork(owned.patch).preserved() || releasedFor(owned.patch, key) {
 		t.Errorf("%+v, %v", owned, err)
 	}
 
 	// Another FleetWorkload owns it there.
 	live, _ = carrierOf(t, key, other)
-	step = nextShadow(live, &want, key)
-	if newWork(step.patch).suspended() || step.blocked != "" || !yieldedFor(step.patch, key) {
+	step = nextObserve(live, &want, key)
+	if newWork(step.patch).suspended() || step.blocked != "" || !releasedFor(step.patch, key) {
 		t.Errorf("%+v", step)
 	}
 	leave = nextLeaving(step.patch, other, v1alpha1.DeletionPolicyDelete, true)

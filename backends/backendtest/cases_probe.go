@@ -7,21 +7,21 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-func lookCases() []Case {
+func probeCases() []Case {
 	return []Case{
 		{
-			Name:  "Look: what runs is told, and nothing is written, created or removed",
+			Name:  "Probe: what runs is told, and nothing is written, created or removed",
 			Rules: []string{"R4", "R15"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1), s.cluster(2)).divided(4, 1, 1)
 				p.conflict = v1alpha1.ConflictPolicyAdopt
 				was := s.foreignMember(s.cluster(0), p)
-				look := p.owned(backends.OwnershipLook)
+				look := p.owned(backends.ModeProbe)
 				observed := s.converge(look)
-				s.sees(observed, s.cluster(0), &backends.Sight{Answered: true, Exists: true, Replicas: pointer(int32(1))})
-				s.sees(observed, s.cluster(1), &backends.Sight{Answered: true})
+				s.sees(observed, s.cluster(0), &backends.ProbeResult{Answered: true, Exists: true, Replicas: pointer(int32(1))})
+				s.sees(observed, s.cluster(1), &backends.ProbeResult{Answered: true})
 				s.noWrites("passes with a look", func() { s.keepPassing(look) })
 				s.converge(look.on(s.cluster(0), s.cluster(2)))
 				s.converge(look.on(s.cluster(1)).leaving(s.cluster(0)))
@@ -37,9 +37,9 @@ func lookCases() []Case {
 			},
 		},
 		{
-			Name:  "Look: what was looked at is taken over in one step, with the numbers that are wanted then",
+			Name:  "Probe: what was found is taken over in one step, with the numbers that are wanted then",
 			Rules: []string{"R4", "R8", "R15"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			kinds: bothKinds,
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1), s.cluster(2)).divided(5, 1, 2)
@@ -47,7 +47,7 @@ func lookCases() []Case {
 				s.runningMember(s.cluster(0), p)
 				s.foreignMember(s.cluster(1), p)
 				same, other := s.record(s.cluster(0), p), s.record(s.cluster(1), p)
-				s.converge(p.divided(8, 8, 8).owned(backends.OwnershipLook))
+				s.converge(p.divided(8, 8, 8).owned(backends.ModeProbe))
 				same.wantVersions(1)
 				s.converge(p)
 				same.wantSpecs(1)
@@ -57,9 +57,9 @@ func lookCases() []Case {
 			},
 		},
 		{
-			Name:  "R15: cut off after any write of a look, a new process ends in the same state",
+			Name:  "R15: cut off after any write of a probe, a new process ends in the same state",
 			Rules: []string{"R3", "R15"},
-			Needs: backends.FeatureOwnership,
+			Needs: backends.FeatureModes,
 			run: func(s *session) {
 				adopting := func(p plan) plan { p.conflict = v1alpha1.ConflictPolicyAdopt; return p }
 				s.cutOffAfterEach(scene{
@@ -68,9 +68,9 @@ func lookCases() []Case {
 							s.runningMember(cluster, p)
 						}
 					},
-					act: func(s *session, p plan) { s.passUntilCut(adopting(p).owned(backends.OwnershipLook)) },
+					act: func(s *session, p plan) { s.passUntilCut(adopting(p).owned(backends.ModeProbe)) },
 					finish: func(s *session, p plan) {
-						s.converge(adopting(p).owned(backends.OwnershipLook))
+						s.converge(adopting(p).owned(backends.ModeProbe))
 						s.converge(adopting(p))
 					},
 					check: func(r *recorder) { r.wantSpecs(1) },
@@ -81,13 +81,13 @@ func lookCases() []Case {
 }
 
 // sees compares what a look has brought.
-func (s *session) sees(observed backends.Observation, cluster string, want *backends.Sight) {
+func (s *session) sees(observed backends.Observation, cluster string, want *backends.ProbeResult) {
 	s.t.Helper()
 	c, _ := report(observed, cluster)
-	if c.Yielded {
-		s.t.Errorf("%s: a look must not be Yielded", cluster)
+	if c.Released() {
+		s.t.Errorf("%s: a probe must not be Released", cluster)
 	}
-	if diff := cmp.Diff(want, c.Sight); diff != "" {
+	if diff := cmp.Diff(want, c.Probe); diff != "" {
 		s.t.Errorf("%s: the look has brought another thing (-want +got):\n%s", cluster, diff)
 	}
 }

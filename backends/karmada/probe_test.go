@@ -19,7 +19,7 @@ func asked(t *testing.T, l *world, resolution, answer string) {
 	t.Helper()
 	manifest := l.works[0].manifest()
 	labels, annotations := manifest.GetLabels(), manifest.GetAnnotations()
-	labels[lua.LabelLook], annotations[workv1alpha2.ResourceConflictResolutionAnnotation] = lua.LookOnly, resolution
+	labels[lua.LabelProbe], annotations[workv1alpha2.ResourceConflictResolutionAnnotation] = lua.ProbeOnly, resolution
 	manifest.SetLabels(labels)
 	manifest.SetAnnotations(annotations)
 	raw, err := manifest.MarshalJSON()
@@ -34,7 +34,7 @@ func asked(t *testing.T, l *world, resolution, answer string) {
 		obj.Status.Conditions = obj.Status.Conditions[:1]
 	}
 	l.works[0] = newWork(obj)
-	setLooks(l.policy, []string{"m1"})
+	setProbed(l.policy, []string{"m1"})
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 	sayExists = "Failed to apply all manifests (0/1): resource(kind=CloneSet, shop/web) already exists in the cluster m1 and the " +
 		"work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource"
 	sayRefused = `Failed to apply all manifests (0/1): CloneSet.apps.kruise.io "web" is invalid: metadata.labels: Invalid value: "` +
-		lua.LookOnly + `": a valid label must be an empty string or consist of alphanumeric characters`
+		lua.ProbeOnly + `": a valid label must be an empty string or consist of alphanumeric characters`
 	sayFive    = "Failed to apply all manifests (0/1): fleetworkload look: the member object has 5 replicas\nstack traceback:"
 	sayUnknown = "Failed to apply all manifests (0/1): fleetworkload look: the member object has ? replicas"
 	sayOther   = "Failed to apply all manifests (0/1): connection refused"
@@ -53,17 +53,17 @@ func TestSight(t *testing.T) {
 	for name, c := range map[string]struct {
 		resolution, answer string
 		retains            bool
-		want               backends.Sight
+		want               backends.ProbeResult
 	}{
 		"nothing said":                          {resolution: abort},
-		"not there":                             {resolution: abort, answer: sayRefused, want: backends.Sight{Answered: true}},
-		"there, and the number is still to ask": {resolution: abort, answer: sayExists, want: backends.Sight{Exists: true}},
-		"there, with Karmada's old label":       {resolution: abort, answer: sayFive, want: backends.Sight{Answered: true, Exists: true, Replicas: &five}},
-		"asked closely, no word yet":            {resolution: overwrite, answer: sayExists, retains: true, want: backends.Sight{Exists: true}},
-		"asked closely":                         {resolution: overwrite, answer: sayFive, retains: true, want: backends.Sight{Answered: true, Exists: true, Replicas: &five}},
-		"it has no number":                      {resolution: overwrite, answer: sayUnknown, retains: true, want: backends.Sight{Answered: true, Exists: true}},
-		"the interpreter is on its way":         {resolution: overwrite, answer: sayRefused, retains: true, want: backends.Sight{Exists: true}},
-		"there will be no interpreter":          {resolution: overwrite, answer: sayRefused, want: backends.Sight{Answered: true, Exists: true}},
+		"not there":                             {resolution: abort, answer: sayRefused, want: backends.ProbeResult{Answered: true}},
+		"there, and the number is still to ask": {resolution: abort, answer: sayExists, want: backends.ProbeResult{Exists: true}},
+		"there, with Karmada's old label":       {resolution: abort, answer: sayFive, want: backends.ProbeResult{Answered: true, Exists: true, Replicas: &five}},
+		"asked closely, no word yet":            {resolution: overwrite, answer: sayExists, retains: true, want: backends.ProbeResult{Exists: true}},
+		"asked closely":                         {resolution: overwrite, answer: sayFive, retains: true, want: backends.ProbeResult{Answered: true, Exists: true, Replicas: &five}},
+		"it has no number":                      {resolution: overwrite, answer: sayUnknown, retains: true, want: backends.ProbeResult{Answered: true, Exists: true}},
+		"the interpreter is on its way":         {resolution: overwrite, answer: sayRefused, retains: true, want: backends.ProbeResult{Exists: true}},
+		"there will be no interpreter":          {resolution: overwrite, answer: sayRefused, want: backends.ProbeResult{Answered: true, Exists: true}},
 		"another failure":                       {resolution: abort, answer: sayOther},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,10 +71,10 @@ func TestSight(t *testing.T) {
 			asked(t, &live, c.resolution, c.answer)
 			live.retains = c.retains
 			o := translate(d.Query, live, backends.Fleet{}).Clusters[0]
-			if o.Applied != metav1.ConditionUnknown || o.Conflict || o.Yielded || o.Message == "" {
+			if o.Applied != metav1.ConditionUnknown || o.Conflict || o.Released() || o.Message == "" {
 				t.Errorf("%+v", o)
 			}
-			if diff := cmp.Diff(&c.want, o.Sight); diff != "" {
+			if diff := cmp.Diff(&c.want, o.Probe); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -84,12 +84,12 @@ func TestSight(t *testing.T) {
 // TestALookIsReportedFromTheStart, so that nobody takes its manifest for what a cluster was asked to run.
 func TestALookIsReportedFromTheStart(t *testing.T) {
 	d, live := converged(t)
-	setLooks(live.policy, []string{"m1"})
-	if o := translate(d.Query, live, backends.Fleet{}).Clusters[0]; o.Sight == nil || o.Sight.Answered {
+	setProbed(live.policy, []string{"m1"})
+	if o := translate(d.Query, live, backends.Fleet{}).Clusters[0]; o.Probe == nil || o.Probe.Answered {
 		t.Errorf("a Work from before: %+v", o)
 	}
 	live.works = nil
-	if o := translate(d.Query, live, backends.Fleet{}).Clusters[0]; o.Sight == nil || o.Sight.Answered {
+	if o := translate(d.Query, live, backends.Fleet{}).Clusters[0]; o.Probe == nil || o.Probe.Answered {
 		t.Errorf("without a Work: %+v", o)
 	}
 }
@@ -99,39 +99,39 @@ func TestTheAnswerOfALookIsNoFailureOfWhatComesAfter(t *testing.T) {
 	for _, answer := range []string{sayFive, sayRefused, sayExists} {
 		d, live := converged(t)
 		asked(t, &live, overwrite, answer)
-		setLooks(live.policy, nil)
+		setProbed(live.policy, nil)
 		manifest := live.works[0].manifest()
 		labels := manifest.GetLabels()
-		delete(labels, lua.LabelLook)
+		delete(labels, lua.LabelProbe)
 		manifest.SetLabels(labels)
 		raw, err := manifest.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
 		live.works[0].Spec.Workload.Manifests[0].Raw = raw
-		if o := translate(d.Query, live, backends.Fleet{}).Clusters[0]; o.Applied != metav1.ConditionUnknown || o.Conflict || o.Sight != nil || o.Message != "" {
+		if o := translate(d.Query, live, backends.Fleet{}).Clusters[0]; o.Applied != metav1.ConditionUnknown || o.Conflict || o.Probe != nil || o.Message != "" {
 			t.Errorf("%q: %+v", answer, o)
 		}
 	}
 }
 
 func TestWhatIsThereIsAskedClosely(t *testing.T) {
-	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2, owner: backends.OwnershipLook})
-	for answer, want := range map[string]backends.Ownership{
-		"": backends.OwnershipLook, sayRefused: backends.OwnershipLook, sayOther: backends.OwnershipLook, sayExists: lookClosely,
+	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2, owner: backends.ModeProbe})
+	for answer, want := range map[string]backends.Mode{
+		"": backends.ModeProbe, sayRefused: backends.ModeProbe, sayOther: backends.ModeProbe, sayExists: probeClosely,
 	} {
 		_, live := converged(t)
 		asked(t, &live, abort, answer)
-		if got := lookingClosely(d, live).Targets[0].Ownership; got != want {
+		if got := probingClosely(d, live).Targets[0].Mode; got != want {
 			t.Errorf("%q: %s", answer, got)
 		}
-		if d.Targets[0].Ownership != backends.OwnershipLook {
+		if d.Targets[0].Mode != backends.ModeProbe {
 			t.Fatal("the argument was changed")
 		}
 	}
 	_, live := converged(t)
 	asked(t, &live, overwrite, sayOther)
-	if got := lookingClosely(d, live).Targets[0].Ownership; got != lookClosely {
+	if got := probingClosely(d, live).Targets[0].Mode; got != probeClosely {
 		t.Errorf("it does not go on: %s", got)
 	}
 }

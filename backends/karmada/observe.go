@@ -27,21 +27,21 @@ import (
 // write or to delete, and fails until we take its finalizer away. The finalizer alone would not do: Karmada puts it back
 // whenever it renders.
 const (
-	// annotationShadows lists, on the policy, the clusters that are shadows.
-	annotationShadows = "fleetworkload.io/shadows"
+	// annotationObserved lists, on the policy, the clusters that are shadows.
+	annotationObserved = "fleetworkload.io/shadows"
 	// sparedVersion is the apiVersion of manifests that Karmada must not carry out. Nobody serves it.
 	sparedVersion = "spared.fleetworkload.io/v1"
 	versionPath   = "/apiVersion"
 )
 
-// setShadows records on a policy which clusters are shadows.
-func setShadows(policy *unstructured.Unstructured, clusters []string) {
-	setClusters(policy, annotationShadows, clusters)
+// setObserved records on a policy which clusters are shadows.
+func setObserved(policy *unstructured.Unstructured, clusters []string) {
+	setClusters(policy, annotationObserved, clusters)
 }
 
-// shadowsOf reads what setShadows has written.
-func shadowsOf(policy *unstructured.Unstructured) []string {
-	return clustersIn(policy, annotationShadows)
+// observedOf reads what setObserved has written.
+func observedOf(policy *unstructured.Unstructured) []string {
+	return clustersIn(policy, annotationObserved)
 }
 
 func setClusters(policy *unstructured.Unstructured, annotation string, clusters []string) {
@@ -65,21 +65,21 @@ func clustersIn(policy *unstructured.Unstructured, annotation string) []string {
 
 // markAs takes over which clusters are shadows, and looked at.
 func markAs(policy, other *unstructured.Unstructured) {
-	setShadows(policy, shadowsOf(other))
-	setLooks(policy, looksOf(other))
+	setObserved(policy, observedOf(other))
+	setProbed(policy, probedOf(other))
 }
 
 // shadows are the clusters that are shadows, or looked at, sorted: nothing of ours runs there that may be removed. When
 // somebody has deleted the policy, every Work that is suspended and preserves is taken for one.
-func (l world) shadows() []string {
+func (l world) observed() []string {
 	if l.policy != nil {
-		all := slices.Concat(shadowsOf(l.policy), looksOf(l.policy))
+		all := slices.Concat(observedOf(l.policy), probedOf(l.policy))
 		slices.Sort(all)
 		return slices.Compact(all)
 	}
 	var clusters []string
 	for _, w := range l.works {
-		if w.suspended() && w.preserved() || w.spared() || isLook(w.manifest()) {
+		if w.suspended() && w.preserved() || w.spared() || isProbe(w.manifest()) {
 			clusters = append(clusters, w.cluster)
 		}
 	}
@@ -93,7 +93,7 @@ func (w work) spared() bool {
 }
 
 // yields tells whether Karmada has confirmed, of this Work, that it neither writes the member object nor would remove it.
-func (w work) yields() bool { return !w.terminating() && w.confirmsSuspension() }
+func (w work) released() bool { return !w.terminating() && w.confirmsSuspension() }
 
 // gaveUp tells whether a Work that goes had yielded before: it is spared, which is done to shadows alone.
 func (w work) gaveUp() bool { return w.spared() && w.confirmsSuspension() }
@@ -103,12 +103,12 @@ func (w work) confirmsSuspension() bool {
 }
 
 // yields tells whether Karmada has confirmed it all the way down to the Work.
-func (r reader) yields(w work) bool { return r.suspends(w.cluster) && w.yields() }
+func (r reader) released(w work) bool { return r.suspends(w.cluster) && w.released() }
 
 // suspends tells whether the cluster is a shadow for Karmada's binding too.
 func (r reader) suspends(cluster string) bool {
 	b := r.live.binding
-	if b == nil || b.Spec.Suspension == nil || b.Spec.PreserveResourcesOnDeletion == nil || !slices.Contains(r.shadows, cluster) {
+	if b == nil || b.Spec.Suspension == nil || b.Spec.PreserveResourcesOnDeletion == nil || !slices.Contains(r.observed, cluster) {
 		return false
 	}
 	return suspendsOn(r.suspension, cluster) && suspendsOn(b.Spec.Suspension.Suspension, cluster) && *b.Spec.PreserveResourcesOnDeletion
@@ -146,13 +146,13 @@ func resolve(resolution string) jsondiff.Op {
 func resolutionOf(desired backends.Desired, t backends.Target) string {
 	adopts := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt
 	switch {
-	case t.Ownership == backends.OwnershipLook:
+	case t.Mode == backends.ModeProbe:
 		return abort
-	case t.Ownership == lookClosely:
+	case t.Mode == probeClosely:
 		return overwrite
-	case t.Ownership == backends.OwnershipAdopt && !adopts:
+	case t.Mode == backends.ModeAdopt && !adopts:
 		return overwrite
-	case t.Ownership == backends.OwnershipShadow && adopts:
+	case t.Mode == backends.ModeObserve && adopts:
 		return abort
 	default:
 		return ""
@@ -166,7 +166,7 @@ func (r *rendered) sparing(key backends.Key, clusters []string) *rendered {
 	}
 	out := *r
 	out.policy = restated(r.policy, key)
-	setShadows(out.policy, slices.Sorted(slices.Values(slices.Concat(r.shadows, clusters))))
+	setObserved(out.policy, slices.Sorted(slices.Values(slices.Concat(r.observed, clusters))))
 	out.override, out.needsOverride = withSpared(r.override, key, clusters), true
 	return &out
 }
@@ -235,35 +235,38 @@ func overrideOf(q backends.Query, live world) *unstructured.Unstructured {
 	return override
 }
 
-// staying returns desired with the clusters that must stay for now, held, and their names. Preserving is one field of the
-// policy for all clusters: one that is owned and left while another is a shadow would be released and not deleted.
-func staying(desired backends.Desired, live world) (backends.Desired, []string) {
-	shadow := func(t backends.Target) bool { return t.Ownership == backends.OwnershipShadow }
-	if !slices.ContainsFunc(desired.Targets, shadow) {
-		return desired, nil
-	}
+// holdUnsaid returns desired with the clusters held of which nothing was said (R16), and with those that are to be left but must stay
+// for now, by their names: preserving is one field of the policy for all clusters, so that one which is owned, and left while another is
+// only observed, would be released and not deleted. A cluster that Karmada does not know any more is Karmada's to leave.
+func holdUnsaid(desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet) (held backends.Desired, stay []string) {
+	observing := slices.ContainsFunc(desired.Targets, func(t backends.Target) bool { return t.Mode == backends.ModeObserve })
 	listed := map[string]bool{}
 	for _, t := range desired.Targets {
 		listed[t.Cluster] = true
 	}
-	var stay []string
 	targets := slices.Clone(desired.Targets)
-	shadows := live.shadows()
+	observed := live.observed()
 	for _, cluster := range live.clusters() {
-		if listed[cluster] || slices.Contains(shadows, cluster) || live.binding != nil && neededElsewhere(live.binding, cluster) {
+		_, known := fleet.Get(cluster)
+		if listed[cluster] || !known || slices.Contains(observed, cluster) || live.binding != nil && neededElsewhere(live.binding, cluster) {
 			continue
 		}
-		stay = append(stay, cluster)
-		targets = append(targets, stayingTarget(desired, live, cluster))
+		if removed[cluster] {
+			if !observing {
+				continue
+			}
+			stay = append(stay, cluster)
+		}
+		targets = append(targets, heldTarget(desired, live, cluster))
 	}
 	slices.SortFunc(targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
 	desired.Targets = targets
 	return desired, stay
 }
 
-// stayingTarget has the replicas that the cluster has. What else it has does not matter: nothing of it is dispatched.
-func stayingTarget(desired backends.Desired, live world, cluster string) backends.Target {
-	t := backends.Target{Cluster: cluster, Manifest: desired.Template, Hold: true}
+// heldTarget has the replicas that the cluster has. What else it has does not matter: nothing of it is dispatched.
+func heldTarget(desired backends.Desired, live world, cluster string) backends.Target {
+	t := backends.Target{Cluster: cluster, Manifest: desired.Template, Mode: backends.ModeHold}
 	path := desired.Workload.ReplicasPath
 	if len(path) == 0 || desired.Targets[0].Replicas == nil {
 		return t
