@@ -22,6 +22,8 @@ type Selection struct {
 	// Fleet has all clusters of the backend; Matching are those of them that the spec's selectors choose, whatever the backend says.
 	Fleet    backends.Fleet
 	Matching []string
+	// Excluded are those that the spec's selectors do not choose whatever labels they have: it names others, or excludes them.
+	Excluded []string
 	Now      metav1.Time
 }
 
@@ -54,7 +56,7 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		case chosen && matches:
 			row.DeselectedAt = nil
 			continue
-		case row.Replicas == nil, edited && !matches && known && row.DeselectedAt == nil:
+		case row.Replicas == nil, edited && !matches && known && (row.DeselectedAt == nil || slices.Contains(s.Excluded, row.Name)):
 			continue // what the workload was to leave already does not get it back, and an edit takes effect at once
 		}
 		if row.DeselectedAt == nil {

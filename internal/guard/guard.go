@@ -35,8 +35,8 @@ type In struct {
 	Asked  Asked
 	// Runs are the clusters that have the workload, with what they are to run now. It counts while there is no record.
 	Runs map[string]int32
-	// Chosen are the clusters of the placement.
-	Chosen []string
+	// Chosen are the clusters of the placement. Excluded are those that it does not choose whatever labels they have.
+	Chosen, Excluded []string
 	// Next is what each cluster is to run. A chosen one that is not in it is to run nothing.
 	Next map[string]int32
 	// FailedOver are clusters that spec.placement.failover gives up: others take their place.
@@ -126,7 +126,7 @@ func (in In) baseline() map[string]int32 {
 func (in In) excuseEdit(base map[string]int32) {
 	deselected := map[string]bool{}
 	for _, row := range in.Record.Clusters {
-		deselected[row.Name] = row.DeselectedAt != nil && row.Replicas != nil
+		deselected[row.Name] = row.DeselectedAt != nil && row.Replicas != nil && !slices.Contains(in.Excluded, row.Name)
 	}
 	for name, n := range base {
 		switch {
@@ -286,7 +286,7 @@ func (in In) carryOver(base map[string]int32) {
 	for name, n := range in.Next {
 		before, known := base[name]
 		switch {
-		case !known:
+		case !known, before == 0: // what ran nothing counts from when it does
 			base[name] = n
 		case changed:
 			base[name] = max(before, n)

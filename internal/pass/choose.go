@@ -55,7 +55,11 @@ func (d *Decision) chooseClusters() error {
 
 // setUpPlacement has the backend choose; members stay as they are.
 func (d *Decision) setUpPlacement(selection backends.Selection) error {
-	desired := d.work.plan.Desired(nil)
+	held, err := d.heldUnsettled()
+	if err != nil {
+		return err
+	}
+	desired := d.work.plan.Desired(held)
 	desired.Companions = nil
 	d.Orders = []Order{{Backend: d.backend, Apply: &desired}}
 	d.conclude = func(outcomes map[string]Outcome) error {
@@ -70,6 +74,25 @@ func (d *Decision) setUpPlacement(selection backends.Selection) error {
 		return nil
 	}
 	return errEnough
+}
+
+// heldUnsettled are, while the workload is suspended, all clusters that have it: suspending needs no choice.
+func (d *Decision) heldUnsettled() (held []backends.Target, err error) {
+	if !suspended(d.in.FleetWorkload) {
+		return nil, nil
+	}
+	for _, o := range d.observed.Clusters {
+		cluster, known := d.fleet.Get(o.Cluster)
+		if o.Removing() || o.Probe != nil || !known {
+			continue
+		}
+		target, err := d.work.plan.Held(cluster, d.heldReplicas(o))
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, target)
+	}
+	return held, nil
 }
 
 // noteVersions tells when the clusters do not serve the kind alike: what runs it there, such as OpenKruise, differs.
@@ -116,7 +139,7 @@ func (d *Decision) debounce(selection *backends.Selection) error {
 		return fmt.Errorf("match the backend's clusters: %w", err)
 	}
 	s := guard.Deselect(d.record.placement, d.work.asked, guard.Selection{
-		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Now: d.now,
+		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Excluded: d.excluded(), Now: d.now,
 	})
 	selection.Clusters, d.placed.missing, d.placed.vanished, d.record.placement = s.Clusters, s.Missing, s.Vanished, s.Record
 	d.again = sooner(d.again, s.Again)
@@ -149,6 +172,19 @@ func (d *Decision) leaving(targets []backends.Target) ([]backends.Target, error)
 	return left, nil
 }
 
+// excluded are the clusters that the spec does not choose whatever labels they have.
+func (d *Decision) excluded() []string {
+	var all []string
+	for _, c := range d.fleet.Clusters {
+		if !slices.ContainsFunc(d.work.query.Selectors, func(s v1alpha1.ClusterSelector) bool {
+			return (len(s.Names) == 0 || slices.Contains(s.Names, c.Name)) && !slices.Contains(s.Exclude, c.Name)
+		}) {
+			all = append(all, c.Name)
+		}
+	}
+	return all
+}
+
 // reasonToLeave is the reason that was recorded, for as long as the leaving lasts, or else the one of now.
 func (d *Decision) reasonToLeave(cluster string, known bool) v1alpha1.RemovalReason {
 	if reason, recorded := guard.Removals(d.record.placement)[cluster]; recorded {
@@ -176,9 +212,8 @@ func (d *Decision) editsClusters() bool {
 
 // deselected tells whether a cluster had fallen out of the placement before the spec was edited.
 func (d *Decision) deselected(cluster string) bool {
-	return d.record.placement != nil && slices.ContainsFunc(d.record.placement.Clusters, func(c v1alpha1.ClusterShare) bool {
-		return c.Name == cluster && c.DeselectedAt != nil
-	})
+	return d.record.placement != nil && !slices.Contains(d.excluded(), cluster) &&
+		slices.ContainsFunc(d.record.placement.Clusters, func(c v1alpha1.ClusterShare) bool { return c.Name == cluster && c.DeselectedAt != nil })
 }
 
 // holds returns what tells of a cluster that is not wanted whether it keeps what it runs for now: all do while the workload is

@@ -1,0 +1,22 @@
+package histories
+
+// What histories have found and is not mended yet: while a constant is true the oracle looks away there. Each is to become false, and
+// then to go.
+const (
+	// knownUnlisted: a cluster that its backend does not list for a moment is left at once, and not after half a minute.
+	knownUnlisted = false
+	// knownEdits: an edit of the placement lets go at once what it does not ask for.
+	knownEdits = false
+	// knownGraceful: with failover Graceful, clusters that an edit takes out may be gone on with, and divided over.
+	knownGraceful = false
+	// knownJoined: a cluster that joins counts as running what was decided for it, before it runs anything.
+	knownJoined = true
+	// knownUnsettled: spec.suspend has no effect until the backend has chosen clusters.
+	knownUnsettled = false
+	// knownZero: a cluster that an edit left nothing, and that gets replicas later without another edit, never counts.
+	knownZero = false
+	// knownFlips: a division by capacity below the number of clusters is decided anew for ever.
+	knownFlips = false
+	// knownUndisturbed: a hand-over that begins while the source has not brought everything to its members waits for ever.
+	knownUndisturbed = false
+)

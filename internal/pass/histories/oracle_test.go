@@ -1,0 +1,638 @@
+package histories
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// oracle judges a history by the laws. It knows the specs with the moments at which they were written, what each pass has read, who asked
+// for what an agent carries out, and the members. It knows nothing of what a pass decided, and shares no code with the operator.
+type oracle struct {
+	w          *world
+	violations []violation
+	laws       map[string]*law
+	now        map[*slot]*law
+}
+
+// violation is something that must not have been.
+type violation struct{ Kind, Text string }
+
+// version is a spec as it was written once.
+type version struct {
+	at   time.Time
+	spec spec
+}
+
+// law is what is known of one FleetWorkload, by its UID.
+type law struct {
+	slot     *slot
+	uid      string
+	versions []version
+	reads    []*passInfo
+	// seen is the earliest version of which each cluster may have its pods.
+	seen map[string]int64
+	// frozen is the pass that has carried the suspension out; 0 while it is not suspended.
+	frozen int
+	// what each cluster ran when the spec was last carried out, which spec that was, and what was true of the cluster.
+	base      map[string]int
+	baseOf    int64
+	baseFacts map[string]facts
+	joinedBy  map[string]int
+	// recorded is the pass that has written down that another choice of clusters is asked for.
+	recorded int
+	// lost are clusters that failover may have given up.
+	lost map[string]bool
+	// shown are the removals that persons were shown, by token; agreed are those confirmed and not yet read.
+	shown  map[string]map[string]int
+	agreed map[string]bool
+	// picks are the choices of clusters that explain what a pass has asked for, by pass.
+	picks map[int][][]string
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{w: w, laws: map[string]*law{}, now: map[*slot]*law{}}
+}
+
+func (o *oracle) failed() bool { return len(o.violations) > 0 }
+
+func (o *oracle) violate(l *law, cluster, kind, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if l != nil {
+		text = l.slot.name + flag(cluster != "", " on "+cluster) + ": " + text
+	}
+	o.w.tell("VIOLATION %s: %s", kind, text)
+	o.violations = append(o.violations, violation{kind, text})
+}
+
+// spec is the spec of a generation.
+func (l *law) spec(generation int64) spec { return l.versions[generation-1].spec }
+
+func (l *law) newest() int64 { return int64(len(l.versions)) }
+
+// edited notes a spec.
+func (o *oracle) edited(s *slot) {
+	l := o.now[s]
+	if l == nil || l.uid != string(s.object.UID) {
+		l = &law{
+			slot: s, uid: string(s.object.UID), seen: map[string]int64{}, base: nil, baseFacts: map[string]facts{}, joinedBy: map[string]int{},
+			lost: map[string]bool{}, shown: map[string]map[string]int{}, agreed: map[string]bool{}, picks: map[int][][]string{},
+		}
+		o.now[s], o.laws[l.uid] = l, l
+	}
+	l.versions = append(l.versions, version{o.w.now, s.draft.clone()})
+}
+
+func (o *oracle) deleted(*slot) {}
+
+// confirmed notes that a person agrees to what a token stands for.
+func (o *oracle) confirmed(s *slot, token string) { o.now[s].agreed[token] = true }
+
+// read notes what a pass has read.
+func (o *oracle) read(info *passInfo) {
+	l := o.laws[info.uid]
+	l.reads = append(l.reads, info)
+	v := l.spec(info.generation)
+	if !v.Suspend || info.deleting {
+		l.frozen = 0
+	}
+	for name, f := range info.known {
+		if v.Failover != "" && (!f.Ready || f.Taint == "NoExecute") {
+			l.lost[name] = true
+		}
+	}
+}
+
+// carriedOut notes that all orders of a pass were carried out, and nothing was awaited.
+func (o *oracle) carriedOut(info *passInfo) {
+	l := o.laws[info.uid]
+	if l.spec(info.generation).Suspend && !info.deleting && l.frozen == 0 {
+		l.frozen = info.id
+	}
+}
+
+var losses = regexp.MustCompile(`(c\d+) \((\d+) to (\d+)\)`)
+
+// status notes what a status says that a pass has written.
+func (o *oracle) status(info *passInfo, before, after *v1alpha1.FleetWorkloadStatus) {
+	l := o.laws[info.uid]
+	if p, was := after.Placement, before.Placement; p != nil && (was == nil || was.ClustersHash != p.ClustersHash) {
+		l.recorded = info.id
+	}
+	fw := &v1alpha1.FleetWorkload{Status: *after}
+	stalled := condition(fw, v1alpha1.ConditionStalled)
+	if found := asksFor.FindStringSubmatch(stalled.Message); found != nil {
+		removal := map[string]int{}
+		for _, m := range losses.FindAllStringSubmatch(stalled.Message, -1) {
+			var n int
+			fmt.Sscan(m[3], &n) //nolint:errcheck // it is a number
+			removal[m[1]] = n
+		}
+		l.shown[found[1]] = removal
+	}
+	ready := condition(fw, v1alpha1.ConditionReady)
+	if ready.Status == metav1.ConditionTrue && !info.handsOver {
+		o.settled(l, info)
+	}
+}
+
+// settled takes what runs for what the spec asked for, the first time that all is as asked after an edit of where replicas run.
+func (o *oracle) settled(l *law, info *passInfo) {
+	v := l.spec(info.generation)
+	if l.base != nil && l.since(info.generation) <= l.baseOf {
+		l.baseOf = info.generation
+		return
+	}
+	l.base = nil
+	clear(l.joinedBy)
+	clear(l.lost)
+	if !l.steady(v, info) {
+		return // what ran when it was carried out may be other than what runs now
+	}
+	l.base, l.baseOf, l.baseFacts = map[string]int{}, info.generation, maps.Clone(info.known)
+	for _, name := range o.w.names {
+		if live := o.w.clusters[name].objects[l.slot.name]; live != nil && live.owner.uid == l.uid && info.chosen(v, name) {
+			l.base[name] = live.Replicas
+		}
+	}
+}
+
+// since is the first of the generations that ask for the same places and numbers as this one.
+func (l *law) since(generation int64) int64 {
+	v, from := l.spec(generation), generation
+	for ; from > 1; from-- {
+		b := l.spec(from - 1)
+		if b.Replicas != v.Replicas || b.clustersPart() != v.clustersPart() || b.divisionPart() != v.divisionPart() {
+			break
+		}
+	}
+	return from
+}
+
+// steady tells whether all passes that have read an edit have found the same clusters for it.
+func (l *law) steady(v spec, now *passInfo) bool {
+	from := l.since(now.generation)
+	return !slices.ContainsFunc(l.reads, func(r *passInfo) bool {
+		if r.generation < from || len(r.known) == 0 {
+			return false
+		}
+		return r.handsOver || slices.ContainsFunc(slices.Sorted(maps.Keys(now.known)), func(name string) bool {
+			a, b := r.known[name], now.known[name]
+			return chooses(v, name, a) != chooses(v, name, b) || a.Ready != b.Ready || a.Taint != b.Taint || r.settled && now.settled &&
+				r.chosen(v, name) != now.chosen(v, name)
+		}) || len(r.known) > len(now.known)
+	})
+}
+
+// writers sees that no two backends may write a member object.
+func (o *oracle) writers(slot, cluster string) {
+	var who []string
+	for _, b := range o.w.backends {
+		if r := b.orders[where{slot, cluster}]; r != nil && r.mayWrite() {
+			who = append(who, b.name)
+		}
+	}
+	if len(who) > 1 {
+		o.violate(o.now[o.w.slotOf(slot)], cluster, "two writers", "both backends may write the member object")
+	}
+}
+
+func (w *world) slotOf(name string) *slot {
+	return w.slots[slices.IndexFunc(w.slots, func(s *slot) bool { return s.name == name })]
+}
+
+// mayWrite tells whether the order, as it is or as its agent has it, lets the member object be written or deleted.
+func (r *order) mayWrite() bool {
+	if r.removal != "" && r.status.generation == r.generation && r.status.removed {
+		return false
+	}
+	return r.mode.writes() || r.pulledGen > 0 && r.pulled.mode.writes()
+}
+
+// memberWrite judges a write of a member object: after is nil when it goes.
+func (o *oracle) memberWrite(b *backend, c *cluster, s *slot, before, after *object, by *passInfo) {
+	l := o.laws[by.uid]
+	v := l.spec(by.generation)
+	if before != nil && before.owner.uid != l.uid {
+		o.foreign(l, v, c, before, after, by)
+	}
+	switch {
+	case after == nil && by.deleting:
+		if v.Orphan {
+			o.violate(l, c.name, "orphan", "an object with %d pods was deleted, and deletionPolicy is Orphan", before.Replicas)
+		}
+		return
+	case v.Suspend && after == nil && knownUnlisted && !by.known[c.name].Known:
+		return
+	case v.Suspend:
+		o.violate(l, c.name, "suspended", "%s became %s by pass %d that had read spec.suspend", describe(before), describe(after), by.id)
+		return
+	case by.deleting:
+		o.violate(l, c.name, "deleting", "%s became %s while it is being deleted", describe(before), describe(after))
+		return
+	case l.frozen > 0 && by.id < l.frozen && after != nil && (before == nil || before.content != after.content):
+		o.violate(l, c.name, "suspended", "%s became %s by pass %d, after pass %d had carried the suspension out",
+			describe(before), describe(after), by.id, l.frozen)
+		return
+	}
+	if after != nil {
+		if before != nil && before.uid != after.uid {
+			o.violate(l, c.name, "made anew", "object %s was replaced by %s", before.uid, after.uid)
+		}
+		o.judgePods(l, c, after, by)
+		o.judgeReplicas(l, c, before, after, by)
+	}
+	o.judgeLoss(l, c, before, after, by)
+	if after != nil && l.base != nil && by.generation == l.baseOf && (!knownZero || l.since(by.generation) == 1) {
+		if _, known := l.base[c.name]; !known {
+			l.base[c.name], l.joinedBy[c.name], l.baseFacts[c.name] = after.Replicas, by.id, by.known[c.name]
+		}
+	}
+}
+
+// foreign judges a write of what is somebody else's.
+func (o *oracle) foreign(l *law, v spec, c *cluster, before, after *object, by *passInfo) {
+	switch {
+	case !v.Adopt:
+		o.violate(l, c.name, "foreign", "somebody else's %s became %s, and conflictPolicy is Fail", describe(before), describe(after))
+	case after == nil:
+		o.violate(l, c.name, "foreign", "somebody else's %s was deleted", describe(before))
+	case after.Replicas < before.Replicas && l.shown[by.confirm] == nil:
+		o.violate(l, c.name, "foreign", "taking %s over leaves %d pods, and nobody has confirmed that", describe(before), after.Replicas)
+	}
+}
+
+// judgePods sees that pods are of one version of the spec, and never of an earlier one again.
+func (o *oracle) judgePods(l *law, c *cluster, after *object, by *passInfo) {
+	first := by.generation
+	if by.handsOver {
+		first = 1 // the spec is the one from the beginning of the hand-over
+	}
+	for g := max(first, l.seen[c.name]); g <= by.generation; g++ {
+		if l.spec(g).pods(c.name) == after.template {
+			if !by.handsOver {
+				l.seen[c.name] = g
+			}
+			return
+		}
+	}
+	o.violate(l, c.name, "mixed", "its pods are %v, which generation %d does not ask for, nor any since %d", after.template, by.generation, l.seen[c.name])
+}
+
+// judgeReplicas sees that the number is what some choice of clusters gives, the same choice for all that a pass asks for.
+func (o *oracle) judgeReplicas(l *law, c *cluster, before, after *object, by *passInfo) {
+	if before != nil && before.Replicas == after.Replicas {
+		return
+	}
+	if by.handsOver {
+		o.judgeHandedOver(l, c, after, by)
+		return
+	}
+	v := l.spec(by.generation)
+	if v.Prefer != "" && v.Prefer != "Weighted" {
+		return
+	}
+	picks, begun := l.picks[by.id]
+	if !begun {
+		picks = o.picks(l, v, by)
+	}
+	fit := slices.DeleteFunc(slices.Clone(picks), func(pick []string) bool {
+		n, has := shares(v, pick)[c.name]
+		return !has || n != after.Replicas
+	})
+	if len(fit) == 0 {
+		o.violate(l, c.name, "number", "it is to run %d; no choice of clusters that pass %d can have made gives that, of %v", after.Replicas, by.id, picks)
+		return
+	}
+	l.picks[by.id] = fit
+}
+
+// judgeHandedOver: while a workload changes hands its clusters keep what they have, or get shares of another number.
+func (o *oracle) judgeHandedOver(l *law, c *cluster, after *object, by *passInfo) {
+	for g := range by.generation {
+		v := l.spec(g + 1)
+		if v.Prefer != "" && v.Prefer != "Weighted" {
+			return
+		}
+		for n := range by.generation {
+			v.Replicas = l.spec(n + 1).Replicas
+			for _, pick := range subsets(nil, o.w.names) {
+				if share, has := shares(v, pick)[c.name]; has && share == after.Replicas || after.Replicas == 0 {
+					return
+				}
+			}
+		}
+	}
+	o.violate(l, c.name, "number", "it is to run %d, which is no share of any number that was asked for", after.Replicas)
+}
+
+// chooses tells whether a spec's selectors choose a cluster.
+func chooses(v spec, name string, f facts) bool {
+	if !f.Known {
+		return false
+	}
+	if len(v.Groups) > 0 {
+		return slices.ContainsFunc(v.Groups, func(g []string) bool { return len(g) == 0 || slices.Contains(g, name) })
+	}
+	return (len(v.Names) == 0 || slices.Contains(v.Names, name)) && !slices.Contains(v.Exclude, name) && (!v.Label || f.Label)
+}
+
+// excludes tells whether the spec does not choose a cluster whatever labels it has.
+func (s spec) excludes(name string) bool {
+	return len(s.Names) > 0 && !slices.Contains(s.Names, name) || slices.Contains(s.Exclude, name)
+}
+
+// simple tells whether the clusters follow from the spec and the facts of now, whatever was before.
+func (s spec) simple() bool { return s.Number == 0 && len(s.Groups) == 0 && s.Failover == "" }
+
+// chosen tells whether a pass has read that a cluster is chosen.
+func (p *passInfo) chosen(v spec, name string) bool {
+	return chooses(v, name, p.known[name]) && (!p.settled || slices.Contains(p.selected, name))
+}
+
+// patience is for how long a cluster that is no longer chosen is gone on with.
+const patience = 30 * time.Second
+
+// picks are all choices of clusters that a pass can have made.
+func (o *oracle) picks(l *law, v spec, by *passInfo) [][]string {
+	var must, may []string
+	for _, name := range o.w.names {
+		f := by.known[name]
+		switch {
+		case !f.Known:
+		case v.simple() && by.chosen(v, name) && f.Ready && f.Taint == "":
+			must = append(must, name)
+		case by.chosen(v, name) || l.lately(v, name, by) || knownGraceful && v.Failover != "":
+			may = append(may, name)
+		}
+	}
+	return subsets(must, may)
+}
+
+// lately tells whether a cluster was chosen a moment ago, as far as passes have read.
+func (l *law) lately(v spec, name string, by *passInfo) bool {
+	was, since := l.absent(by, func(r *passInfo) bool { return !r.handsOver }, v, name) // while it changes hands nothing is chosen
+	return was && by.at.Sub(since) <= patience+5*time.Second
+}
+
+// absent tells whether passes have read a cluster to be chosen, and since when not any more.
+func (l *law) absent(by *passInfo, counts func(*passInfo) bool, v spec, name string) (was bool, since time.Time) {
+	since = by.at
+	for _, r := range l.reads {
+		if r.id > by.id || r.known == nil || !r.settled || !counts(r) {
+			continue
+		}
+		switch {
+		case r.chosen(v, name):
+			was, since = true, time.Time{}
+		case since.IsZero():
+			since = r.at
+		}
+	}
+	if since.IsZero() {
+		since = by.at
+	}
+	return was, since
+}
+
+// subsets are some names with each set of others.
+func subsets(must, may []string) [][]string {
+	all := make([][]string, 0, 1<<len(may))
+	for bits := range 1 << len(may) {
+		pick := slices.Clone(must)
+		for i, name := range may {
+			if bits&(1<<i) != 0 {
+				pick = append(pick, name)
+			}
+		}
+		slices.Sort(pick)
+		all = append(all, pick)
+	}
+	return all
+}
+
+// shares are what clusters get: each the number, or its part of it by Webster's method, with one for each that has a weight as long as
+// there are enough.
+func shares(v spec, clusters []string) map[string]int {
+	out := map[string]int{}
+	weights := map[string]int{}
+	for _, name := range clusters {
+		out[name], weights[name] = v.Replicas, 1
+		if v.Weights != nil {
+			weights[name] = v.Weights[name]
+		}
+		if v.Divided {
+			out[name] = 0
+		}
+	}
+	if !v.Divided {
+		return out
+	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(weights)), func(name string) bool { return weights[name] == 0 })
+	if len(names) == 0 {
+		return out
+	}
+	for range v.Replicas {
+		out[slices.MinFunc(names, func(a, b string) int {
+			if (out[a] == 0) != (out[b] == 0) {
+				return cmp.Compare(out[a], out[b])
+			}
+			return cmp.Or(cmp.Compare(weights[b]*(2*out[a]+1), weights[a]*(2*out[b]+1)), cmp.Compare(out[a], out[b]), cmp.Compare(a, b))
+		})]++
+	}
+	return out
+}
+
+// judgeLoss sees that pods that go have their reason.
+func (o *oracle) judgeLoss(l *law, c *cluster, before, after *object, by *passInfo) {
+	if before == nil || after != nil && after.Replicas >= before.Replicas {
+		return
+	}
+	if after == nil && by.handsOver {
+		o.violate(l, c.name, "hand-over", "an object with %d pods was deleted while the workload changes hands", before.Replicas)
+		return
+	}
+	v := l.spec(by.generation)
+	if after == nil {
+		o.judgeAbsence(l, v, c, by)
+	}
+	o.judgeShare(l, v, c, after, by)
+}
+
+// judgeAbsence: one absence in what a backend says never means delete.
+func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
+	if !v.simple() || v.Prefer != "" || by.chosen(v, c.name) || knownUnlisted && !by.known[c.name].Known {
+		return
+	}
+	if o.unwanted(l, v, c.name, by) {
+		return
+	}
+	from := by.generation // since when the spec has chosen by the same words
+	for from > 1 && l.spec(from-1).clustersPart() == v.clustersPart() {
+		from--
+	}
+	if from > 1 && l.baseOf < from && (v.excludes(c.name) || chooses(l.spec(from-1), c.name, by.known[c.name])) {
+		return // the edit takes it out, whatever its labels, or under the same facts
+	}
+	was, since := l.absent(by, func(r *passInfo) bool {
+		return !knownEdits || r.generation >= from && r.id >= l.recorded && !r.handsOver
+	}, v, c.name)
+	if was && by.at.Sub(since) < patience-2*time.Second {
+		o.violate(l, c.name, "absence", "it is left by pass %d, and was chosen a moment ago", by.id)
+	}
+}
+
+// unwanted tells whether a cluster would get nothing if it were chosen.
+func (o *oracle) unwanted(l *law, v spec, name string, by *passInfo) bool {
+	return v.Divided && slices.ContainsFunc(o.picks(l, v, by), func(pick []string) bool {
+		if !slices.Contains(pick, name) {
+			pick = append(slices.Clone(pick), name)
+		}
+		return shares(v, pick)[name] == 0
+	})
+}
+
+// ordered is what a cluster is to run as far as backends were told.
+func (o *oracle) ordered(l *law, name string) int {
+	most := 0
+	if live := o.w.clusters[name].objects[l.slot.name]; live != nil && live.owner.uid == l.uid {
+		most = live.Replicas
+	}
+	for _, b := range o.w.backends {
+		if r := b.orders[where{l.slot.name, name}]; r != nil && r.uid == l.uid && r.removal == "" && r.has {
+			most = max(most, r.content.Replicas)
+		}
+		if p := b.places[l.slot.name]; p != nil && p.uid == l.uid {
+			most = max(most, p.want[name].content.Replicas)
+		}
+	}
+	return most
+}
+
+// agreed tells whether a person has confirmed that a cluster loses so much, and uses the confirmation up once all that it names is gone.
+func (o *oracle) agreed(l *law, name string, after *object, by *passInfo) bool {
+	removal := l.shown[by.confirm]
+	to, named := removal[name]
+	if !named || !l.agreed[by.confirm] || after != nil && after.Replicas < to || after == nil && to > 0 {
+		return false
+	}
+	delete(l.base, name) // it counts anew when it has more again
+	if to > 0 {
+		l.base[name] = to
+	}
+	done := true
+	for other, n := range removal {
+		done = done && (other == name || o.ordered(l, other) <= n)
+	}
+	if done {
+		delete(l.agreed, by.confirm)
+	}
+	return true
+}
+
+// joining is how many replicas clusters may have been given that have joined, and that they never ran.
+func (l *law) joining(v spec, by *passInfo) int {
+	given := map[string]int{}
+	for _, r := range l.reads {
+		if r.id >= by.id || r.generation < l.baseOf {
+			continue
+		}
+		var pick []string
+		for name := range r.known {
+			if r.chosen(v, name) {
+				pick = append(pick, name)
+			}
+		}
+		for name, n := range shares(v, pick) {
+			if _, known := l.base[name]; !known || l.joinedBy[name] == by.id {
+				given[name] = max(given[name], n)
+			}
+		}
+	}
+	sum := 0
+	for _, n := range given {
+		sum += n
+	}
+	return sum
+}
+
+// judgeShare: what no edit asks for may go up to half of what ran when the spec was last carried out, over any number of passes.
+func (o *oracle) judgeShare(l *law, v spec, c *cluster, after *object, by *passInfo) {
+	if l.base == nil || by.generation < l.baseOf || knownGraceful && v.Failover != "" {
+		return
+	}
+	if o.agreed(l, c.name, after, by) {
+		return
+	}
+	newest := by.generation // orders of an earlier pass may be carried out among those of a later one
+	for _, r := range l.reads {
+		newest = max(newest, r.generation)
+	}
+	edited, divided, more, excused := false, false, false, 0
+	for g := l.baseOf; g < newest; g++ {
+		a, b := l.spec(g), l.spec(g+1)
+		edited = edited || a.clustersPart() != b.clustersPart()
+		divided = divided || a.divisionPart() != b.divisionPart()
+		more = more || b.Replicas > a.Replicas
+		if fewer := max(0, a.Replicas-b.Replicas); b.Divided {
+			excused += fewer
+		} else {
+			excused += fewer * len(l.base)
+		}
+	}
+	// What the spec of now gives clusters under what was true of them then: an edit of the division asks for no more of those that go.
+	asked := shares(v, slices.DeleteFunc(slices.Sorted(maps.Keys(l.base)), func(name string) bool { return !chooses(v, name, l.baseFacts[name]) }))
+	fall, total, gone, stays, borne := 0, 0, 0, 0, 0
+	if knownJoined {
+		total = l.joining(v, by)
+	}
+	for name, base := range l.base {
+		now := o.ordered(l, name)
+		if name == c.name {
+			now = 0
+			if after != nil {
+				now = after.Replicas
+			}
+		}
+		if l.joinedBy[name] == by.id {
+			continue
+		}
+		total += base
+		lost := max(0, base-now)
+		if l.lost[name] {
+			borne += lost
+			continue
+		}
+		fall += lost
+		if now == 0 && chooses(v, name, l.baseFacts[name]) && !by.chosen(v, name) &&
+			!chooses(l.spec(l.baseOf), name, by.known[name]) && !v.excludes(name) && !o.unwanted(l, v, name, by) {
+			gone += min(base, asked[name])
+		} else {
+			stays += min(base, now)
+		}
+	}
+	runs := 0 // what an edit has raised counts as well
+	for _, name := range o.w.names {
+		runs += max(o.ordered(l, name), l.base[name])
+	}
+	switch {
+	case edited:
+		if !knownEdits && gone > excused && 2*(gone-excused) > gone+stays-excused && v.simple() {
+			o.violate(l, c.name, "edit", "%d of %d replicas go with clusters that no edit takes out, by an edit of something else", gone, gone+stays)
+		}
+	case divided:
+		if gone > excused && 2*(gone-excused) > max(gone+stays+borne, runs)-excused {
+			o.violate(l, c.name, "share", "%d of %d replicas go with clusters, which no edit asks for", gone, gone+stays)
+		}
+	case more && 2*(fall-excused) <= runs-excused:
+	case 2*(fall-excused) > total-excused:
+		o.violate(l, c.name, "share", "%d of %d replicas go, of which edits ask for %d", fall, total, excused)
+	}
+}
