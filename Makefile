@@ -114,7 +114,11 @@ soak: ## Hunt with random edits and faults, then run the sweeps whole (SECONDS=6
 	@if [ '$(SWEEPS)' != none ]; then E2E_SWEEPS=whole DRIVERS_RUN=TestConformance/conformance/cut_off E2E_ARGS='--label-filter=sweep' hack/e2e drivers scenarios; fi
 
 .PHONY: histories
-histories: ## Hunt with random histories through the reconciler and backends in memory (HISTORIES=n, HISTORY=seed runs one again)
+histories: ## Hunt with random histories through the decision (HISTORIES=n, HISTORY=seed tells one of them)
+	@HISTORIES=$(or $(HISTORIES),10000) go test -vet=off -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/pass/histories
+
+.PHONY: histories-reconciler
+histories-reconciler: ## The same through the reconciler and the contract's backends in memory, which is slow (HISTORIES=n, HISTORY=seed)
 	@HISTORIES=$(or $(HISTORIES),100) go test -vet=off -tags histories -count=1 -timeout 0 -run TestHistories ./controllers
 
 .PHONY: fuzz

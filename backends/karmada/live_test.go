@@ -90,11 +90,19 @@ func (l *trial) desired(revision, image string, division v1alpha1.DivisionType, 
 		o.SetLabels(labels)
 		o.SetAnnotations(annotations)
 	}
+	for _, cluster := range []string{"member1", "member2", "member3", lostCluster} {
+		if !slices.ContainsFunc(shares, func(s share) bool { return s.cluster == cluster }) {
+			d.Targets = append(d.Targets, backends.Target{Cluster: cluster, Mode: backends.ModeRemove, Reason: v1alpha1.RemovalSpecChanged})
+		}
+	}
 	return d
 }
 
+// lostCluster is one that a test joins and loses.
+const lostCluster = "kdrv-lost"
+
 func manifests(d backends.Desired) (out []*unstructured.Unstructured) {
-	for _, t := range d.Targets {
+	for _, t := range d.Wanted() {
 		out = append(out, t.Manifest)
 	}
 	return out
@@ -257,7 +265,7 @@ func TestLive(t *testing.T) {
 // TestLostCluster loses a cluster of its own in the middle of a workload's life.
 func TestLostCluster(t *testing.T) {
 	l := newLive(t)
-	const lost = "kdrv-lost"
+	const lost = lostCluster
 	server, err := lab.StartAPIServer(t.Context(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)

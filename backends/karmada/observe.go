@@ -235,7 +235,7 @@ func overrideOf(q backends.Query, live world) *unstructured.Unstructured {
 	return override
 }
 
-// holdUnsaid returns desired with the clusters held of which nothing was said (R16), and with those that are to be left but must stay
+// holdUnsaid returns desired with the clusters of which nothing was said left as they are (R16), and with those that are to be left but must stay
 // for now, by their names: preserving is one field of the policy for all clusters, so that one which is owned, and left while another is
 // only observed, would be released and not deleted. A cluster that Karmada does not know any more is Karmada's to leave.
 func holdUnsaid(desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet) (held backends.Desired, stay []string) {
@@ -248,16 +248,23 @@ func holdUnsaid(desired backends.Desired, removed map[string]bool, live world, f
 	observed := live.observed()
 	for _, cluster := range live.clusters() {
 		_, known := fleet.Get(cluster)
-		if listed[cluster] || !known || slices.Contains(observed, cluster) || live.binding != nil && neededElsewhere(live.binding, cluster) {
+		if listed[cluster] || !known || live.binding != nil && neededElsewhere(live.binding, cluster) {
 			continue
 		}
+		mode := backends.ModeHold
+		switch {
+		case slices.Contains(probedOf(live.policy), cluster):
+			mode = backends.ModeProbe
+		case slices.Contains(observed, cluster):
+			mode = backends.ModeObserve
+		}
 		if removed[cluster] {
-			if !observing {
+			if !observing || mode != backends.ModeHold {
 				continue
 			}
 			stay = append(stay, cluster)
 		}
-		targets = append(targets, heldTarget(desired, live, cluster))
+		targets = append(targets, heldTarget(desired, live, cluster, mode))
 	}
 	slices.SortFunc(targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
 	desired.Targets = targets
@@ -265,8 +272,8 @@ func holdUnsaid(desired backends.Desired, removed map[string]bool, live world, f
 }
 
 // heldTarget has the replicas that the cluster has. What else it has does not matter: nothing of it is dispatched.
-func heldTarget(desired backends.Desired, live world, cluster string) backends.Target {
-	t := backends.Target{Cluster: cluster, Manifest: desired.Template, Mode: backends.ModeHold}
+func heldTarget(desired backends.Desired, live world, cluster string, mode backends.Mode) backends.Target {
+	t := backends.Target{Cluster: cluster, Manifest: desired.Template, Mode: mode}
 	path := desired.Workload.ReplicasPath
 	if len(path) == 0 || desired.Targets[0].Replicas == nil {
 		return t

@@ -197,7 +197,8 @@ func TestShadowOfWhatBearsOldMarks(t *testing.T) {
 		"Delete": func(l *trial, d backends.Desired) { l.delete("deleted", d, v1alpha1.DeletionPolicyDelete) },
 		"Orphan": func(l *trial, d backends.Desired) { l.delete("orphaned", d, v1alpha1.DeletionPolicyOrphan) },
 		"left": func(l *trial, d backends.Desired) {
-			d.Targets = d.Targets[1:]
+			d.Targets = slices.Clone(d.Targets)
+			d.Targets[0] = backends.Target{Cluster: d.Targets[0].Cluster, Mode: backends.ModeRemove, Reason: v1alpha1.RemovalSpecChanged}
 			l.apply("left", d)
 			l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
 		},

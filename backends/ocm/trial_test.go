@@ -120,6 +120,12 @@ func (tr *trial) pass() string {
 		return text(err)
 	}
 	d := tr.desired
+	d.Targets = slices.Clone(d.Targets)
+	for _, c := range o.Clusters {
+		if !slices.ContainsFunc(d.Targets, func(t backends.Target) bool { return t.Cluster == c.Cluster }) {
+			d.Targets = append(d.Targets, backends.Target{Cluster: c.Cluster, Mode: backends.ModeRemove, Reason: v1alpha1.RemovalSpecChanged})
+		}
+	}
 	if !o.Selection.Settled {
 		d.Targets = nil
 	}
@@ -132,13 +138,13 @@ func (tr *trial) pass() string {
 	case !progress.Done:
 		return progress.Waiting
 	}
-	for _, target := range d.Targets {
+	for _, target := range tr.desired.Targets {
 		i := slices.IndexFunc(o.Clusters, func(c backends.ClusterObservation) bool { return c.Cluster == target.Cluster })
 		if i < 0 || !o.Clusters[i].Current || o.Clusters[i].Status["readyReplicas"] != int64(2) {
 			return fmt.Sprintf("%s does not run it: %+v", target.Cluster, o.Clusters)
 		}
 	}
-	if len(o.Clusters) != len(d.Targets) {
+	if len(o.Clusters) != len(tr.desired.Targets) {
 		return "other clusters are still reported"
 	}
 	return ""

@@ -366,7 +366,7 @@ func (o *oracle) picks(l *law, v spec, by *passInfo) [][]string {
 	for _, name := range o.w.names {
 		f := by.known[name]
 		switch {
-		case !f.Known:
+		case !f.Known && !l.lately(v, name, by): // one that is not listed for a moment keeps its share
 		case v.simple() && by.chosen(v, name) && f.Ready && f.Taint == "":
 			must = append(must, name)
 		case by.chosen(v, name) || l.lately(v, name, by) || knownGraceful && v.Failover != "":
