@@ -184,17 +184,17 @@ type ClusterShare struct {
 type RemovalReason string
 
 const (
-	// RemovalSpecChanged: spec.placement was edited and does not choose the cluster any more.
+	// RemovalSpecChanged means: spec.placement was edited and does not choose the cluster any more.
 	RemovalSpecChanged RemovalReason = "SpecChanged"
-	// RemovalDeselected: the cluster has changed, and spec.placement does not choose it any more.
+	// RemovalDeselected means: the cluster has changed, and spec.placement does not choose it any more.
 	RemovalDeselected RemovalReason = "Deselected"
-	// RemovalClusterLeft: the backend does not know the cluster any more.
+	// RemovalClusterLeft means: the backend does not know the cluster any more.
 	RemovalClusterLeft RemovalReason = "ClusterLeft"
-	// RemovalNoReplicas: the cluster gets none of the replicas that are divided.
+	// RemovalNoReplicas means: the cluster gets none of the replicas that are divided.
 	RemovalNoReplicas RemovalReason = "NoReplicas"
-	// RemovalFailedOver: the cluster is lost or tainted, and other clusters have taken its place.
+	// RemovalFailedOver means: the cluster is lost or tainted, and other clusters have taken its place.
 	RemovalFailedOver RemovalReason = "FailedOver"
-	// RemovalConfirmed: a person has confirmed a removal that was held.
+	// RemovalConfirmed means: a person has confirmed a removal that was held.
 	RemovalConfirmed RemovalReason = "Confirmed"
 )
 

@@ -7,6 +7,9 @@ const (
 	knownUnlisted = false
 	// knownEdits: an edit of the placement lets go at once what it does not ask for.
 	knownEdits = false
+	// knownTogether: an edit of the placement and a change of clusters that one pass reads for the first time together count as the edit's:
+	// the record has no labels of before, so that nobody can tell which of the two takes a cluster out.
+	knownTogether = true
 	// knownGraceful: with failover Graceful, clusters that an edit takes out may be gone on with, and divided over.
 	knownGraceful = false
 	// knownJoined: a cluster that joins counts as running what was decided for it, before it runs anything.

@@ -402,6 +402,22 @@ func (l *law) absent(by *passInfo, counts func(*passInfo) bool, v spec, name str
 	return was, since
 }
 
+// readTogether tells whether the first pass that read the words of that generation also read for the first time that a cluster is no
+// longer chosen.
+func (l *law) readTogether(from int64, by *passInfo, v spec, name string) bool {
+	chosen := false
+	for _, r := range l.reads {
+		switch {
+		case r.id > by.id || r.known == nil || !r.settled:
+		case r.generation < from:
+			chosen = r.chosen(l.spec(r.generation), name)
+		case r.chosen(v, name):
+			return false
+		}
+	}
+	return chosen
+}
+
 // subsets are some names with each set of others.
 func subsets(must, may []string) [][]string {
 	all := make([][]string, 0, 1<<len(may))
@@ -480,6 +496,11 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 	}
 	if from > 1 && l.baseOf < from && (v.excludes(c.name) || chooses(l.spec(from-1), c.name, by.known[c.name])) {
 		return // the edit takes it out, whatever its labels, or under the same facts
+	}
+	for g := int64(2); knownTogether && g <= from; g++ { // what has begun goes on
+		if l.readTogether(g, by, v, c.name) {
+			return
+		}
 	}
 	was, since := l.absent(by, func(r *passInfo) bool {
 		return !knownEdits || r.generation >= from && r.id >= l.recorded && !r.handsOver
