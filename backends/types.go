@@ -304,17 +304,17 @@ type ClusterObservation struct {
 type Presence string
 
 const (
-	// PresenceActive: it may write the member object, or has not confirmed yet that it does not.
+	// PresenceActive means that it may write the member object, or has not confirmed yet that it does not.
 	PresenceActive Presence = ""
-	// PresenceReleased: it is confirmed that the backend neither writes the member object nor would remove it (R14).
+	// PresenceReleased means confirmed: the backend neither writes the member object nor would remove it (R14).
 	PresenceReleased Presence = "Released"
-	// PresenceRemoving: the workload is being taken off the cluster.
+	// PresenceRemoving means that the workload is being taken off the cluster.
 	PresenceRemoving Presence = "Removing"
-	// PresenceLeaving: what was released is being taken away, and stays no danger to another owner meanwhile (R14).
+	// PresenceLeaving means that what was released is being taken away, and stays no danger to another owner meanwhile (R14).
 	PresenceLeaving Presence = "Leaving"
-	// PresenceAbsent: the backend has nothing there. It is not found in an Observation.
+	// PresenceAbsent means that the backend has nothing there. It is not found in an Observation.
 	PresenceAbsent Presence = "Absent"
-	// PresenceUnknown: the backend does not know the cluster, and has nothing there. It is not found in an Observation.
+	// PresenceUnknown means that the backend does not know the cluster, and has nothing there. It is not found in an Observation.
 	PresenceUnknown Presence = "Unknown"
 )
 

@@ -199,11 +199,7 @@ func (d *Driver) leaveCarriers(
 		if arrived == nil {
 			arrived = hasArrived(desired, live, fleet)
 		}
-		needed := live.has(cluster)
-		if kept {
-			needed = t.Mode != backends.ModeHold && (!settled || !arrived[cluster])
-		}
-		if needed {
+		if stillNeeded(t, kept, live.has(cluster), settled && arrived[cluster]) {
 			waiting = append(waiting, cluster+": the workload to do without "+titleOf(w))
 			continue
 		}
@@ -215,6 +211,15 @@ func (d *Driver) leaveCarriers(
 	}
 	slices.Sort(waiting)
 	return slices.Compact(waiting), errors.Join(errs...)
+}
+
+// stillNeeded tells whether the workload on a cluster may need what is no longer listed: until its newest manifest has arrived there, or,
+// where it is to be left, until it has gone.
+func stillNeeded(t backends.Target, kept, has, arrived bool) bool {
+	if kept {
+		return t.Mode != backends.ModeHold && !arrived
+	}
+	return has
 }
 
 func wantedCarriers(desired backends.Desired) map[types.NamespacedName]bool {

@@ -249,14 +249,11 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 			continue
 		}
 		if jobs[work.GetNamespace()] == nil {
-			if !p.desired.Removes(work.GetNamespace()) {
-				continue // nothing was said of it
-			}
-			stays, err := d.goesOnAsking(work, selected)
+			leaves, err := d.isToLeave(p.desired, work, selected)
 			if err != nil {
 				return nil, err
 			}
-			if stays {
+			if !leaves {
 				continue
 			}
 			jobs[work.GetNamespace()] = &job{}
@@ -288,6 +285,15 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 	})
 	leaving, leaveErr := d.leaveCarriers(ctx, p, works, fleet)
 	return append(waiting, leaving...), errors.Join(err, leaveErr, d.pruneDropped(ctx, p, works))
+}
+
+// isToLeave tells whether the workload is to be taken off a cluster: that was said, and its ManifestWork does not go on asking.
+func (d *Driver) isToLeave(desired backends.Desired, work *unstructured.Unstructured, selected backends.Selection) (bool, error) {
+	if !desired.Removes(work.GetNamespace()) {
+		return false, nil
+	}
+	stays, err := d.goesOnAsking(work, selected)
+	return !stays, err
 }
 
 // pruneDropped removes the prerequisites that the workload has needed until now. What it cannot know about, after a

@@ -202,6 +202,30 @@ func TestWithoutARecord(t *testing.T) {
 	}
 }
 
+// TestAnEditExcusesNoLostLabel: what had been deselected before an edit has not gone by it, unless the edit names it.
+func TestAnEditExcusesNoLostLabel(t *testing.T) {
+	two, lost := int32(2), metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	record := &v1alpha1.PlacementRecord{ClustersHash: "all", DivisionHash: "duplicated", Replicas: &two}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		row := v1alpha1.ClusterShare{Name: name, Baseline: &two, Replicas: &two}
+		if name != "a" {
+			row.DeselectedAt = &lost
+		}
+		record.Clusters = append(record.Clusters, row)
+	}
+	in := In{
+		Record: record, Asked: Asked{Clusters: "most", Division: "duplicated", Replicas: 2}, Next: replicas(t, "a:2"),
+		Chosen: []string{"a"}, MaxPercent: 50,
+	}
+	if _, removal := Check(in); removal == nil || removal.Lost != 6 {
+		t.Errorf("%+v", removal)
+	}
+	in.Excluded = []string{"b", "c", "d"}
+	if _, removal := Check(in); removal != nil {
+		t.Errorf("asked for, and held: %+v", removal)
+	}
+}
+
 // TestDeselect: what is missing for a moment is gone on with.
 func TestDeselect(t *testing.T) {
 	begin := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -186,3 +186,72 @@ func TestWhatABackendSaysOfACluster(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyThePresentManifestIsHealthy (law 4): clusters that were given up are left once the others run what is asked for by now.
+func TestOnlyThePresentManifestIsHealthy(t *testing.T) {
+	two, three := int32(2), int32(3)
+	for name, test := range map[string]struct {
+		change func(*backends.ClusterObservation)
+		want   bool
+	}{
+		"as it should be":   {func(*backends.ClusterObservation) {}, true},
+		"an older manifest": {func(o *backends.ClusterObservation) { o.Revision = "older" }, false},
+		"another number":    {func(o *backends.ClusterObservation) { o.Asked = &three }, false},
+		"no report":         {func(o *backends.ClusterObservation) { o.Status = nil }, false},
+		"not ready": {func(o *backends.ClusterObservation) {
+			o.Status["readyReplicas"], o.Status["availableReplicas"] = int64(1), int64(1)
+		}, false},
+		"not there": {func(o *backends.ClusterObservation) { o.Cluster = "m2" }, false},
+	} {
+		d := moving(t)
+		d.work.kind = d.work.plan.Kind
+		targets, err := d.work.plan.Pinned(*d.fleet, []string{"m1"}, map[string]int32{"m1": two})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := backends.ClusterObservation{Cluster: "m1", Revision: d.work.plan.Revision, Asked: &two, Status: map[string]any{
+			"observedGeneration": int64(1), "replicas": int64(2), "updatedReplicas": int64(2), "readyReplicas": int64(2), "availableReplicas": int64(2),
+		}}
+		test.change(&o)
+		d.observed.Clusters = []backends.ClusterObservation{o}
+		if got := d.healthy(targets); got != test.want {
+			t.Errorf("%s: healthy is %v", name, got)
+		}
+	}
+}
+
+// TestWhatTellsEditsApart (law 2): an edit excuses what it asks for, so that a scale must not look like another placement, nor another
+// division like other clusters.
+func TestWhatTellsEditsApart(t *testing.T) {
+	asked := func(change func(*v1alpha1.FleetWorkloadSpec)) guard.Asked {
+		fw := moving(t).spec.DeepCopy()
+		change(&fw.Spec)
+		kinds, err := interpreter.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.New(fw, kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := p.Asked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	before := asked(func(*v1alpha1.FleetWorkloadSpec) {})
+	for name, test := range map[string]struct {
+		change             func(*v1alpha1.FleetWorkloadSpec)
+		clusters, division bool
+	}{
+		"a scale":          {func(s *v1alpha1.FleetWorkloadSpec) { *s.Replicas = 9 }, false, false},
+		"another division": {func(s *v1alpha1.FleetWorkloadSpec) { s.Placement.Division = nil }, false, true},
+		"other clusters":   {func(s *v1alpha1.FleetWorkloadSpec) { s.Placement.Clusters.Names = []string{"m1"} }, true, false},
+	} {
+		now := asked(test.change)
+		if clusters, division := now.Clusters != before.Clusters, now.Division != before.Division; clusters != test.clusters || division != test.division {
+			t.Errorf("%s: other clusters %v, another division %v", name, clusters, division)
+		}
+	}
+}

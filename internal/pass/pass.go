@@ -284,7 +284,7 @@ type record struct {
 }
 
 // errEnough ends a pass without a failure: what it has to read, to order or to record first is said.
-var errEnough = errors.New("enough is known for this pass") //nolint:gochecknoglobals // a sentinel
+var errEnough = errors.New("enough is known for this pass")
 
 // step is one part of a decision. It ends it with an error, errEnough among them.
 type step struct {

@@ -686,7 +686,7 @@ func (b *backend) carryOut(c *cluster, s *slot, o *order) (report agentReport, w
 		p.content.template = live.template
 		wrote = b.deliver(c, s, o, p)
 	case p.hold || p.gate || !p.has || !p.mode.writes():
-		if p.mode.writes() && !(mine && live.content == p.content) {
+		if p.mode.writes() && (!mine || live.content != p.content) {
 			report.applied = false
 		}
 	case live != nil && !mine && !p.takes && p.mode != adopts && !b.w.fault("take what is foreign"):
@@ -702,13 +702,13 @@ func (b *backend) deliver(c *cluster, s *slot, o *order, p orderSpec) (wrote boo
 	live := c.objects[s.name]
 	p.content = b.w.deform(b, live, p.content, b.mark(o))
 	if live != nil && live.content == p.content && live.owner == b.mark(o) && live.revision == p.revision {
-		if p.clean && len(live.traces) > 0 && !(len(live.traces) == 1 && live.traces[b.name]) {
+		if p.clean && len(live.traces) > 0 && (len(live.traces) != 1 || !live.traces[b.name]) {
 			live.traces, wrote = map[string]bool{b.name: true}, true
 		}
 		return wrote
 	}
 	next := &object{content: p.content, owner: b.mark(o), revision: p.revision, generation: 1}
-	if live != nil && !(b.w.fault("adopt makes it anew") && live.owner != b.mark(o)) {
+	if live != nil && (!b.w.fault("adopt makes it anew") || live.owner == b.mark(o)) {
 		next.uid, next.traces = live.uid, live.traces
 		next.seen, next.ran, next.ready, next.updated, next.running = live.seen, live.ran, live.ready, live.updated, live.running
 		if next.generation = live.generation; live.content != next.content {

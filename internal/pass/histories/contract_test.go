@@ -280,7 +280,7 @@ func carryOut(b *backend, slot string, o pass.Order, alone bool, by *passInfo) p
 		waiting, done, err := b.remove(slot, d.uid, d.policy, d.alone, by)
 		return pass.Outcome{Progress: backends.Progress{Done: done, Waiting: waiting}, Err: err}
 	}
-	wish := b.w.tamper(b, slot, wishOf(*o.Apply), by)
+	wish := b.w.tamper(wishOf(*o.Apply), by)
 	wish.alone = wish.alone || alone
 	if b.takenBy(slot, wish.uid) {
 		return pass.Outcome{Err: nameConflict()}
@@ -293,7 +293,7 @@ func carryOut(b *backend, slot string, o pass.Order, alone bool, by *passInfo) p
 func targets(o pass.Order) bool { return o.Apply == nil || len(o.Apply.Targets) > 0 }
 
 // readFacts is what a pass has learned of clusters.
-func readFacts(b *backend, side *pass.Side) (known map[string]facts, selected []string, settled bool) {
+func readFacts(side *pass.Side) (known map[string]facts, selected []string, settled bool) {
 	known = map[string]facts{}
 	if side == nil || side.Fleet == nil {
 		return known, nil, false

@@ -26,7 +26,6 @@ type slot struct {
 	draft spec
 	// object is what the API server has; nil when there is none. cached is what the operator sees of it.
 	object, cached *v1alpha1.FleetWorkload
-	version        int
 	// dirty asks for a pass, and so does the time due.
 	dirty bool
 	due   time.Time
@@ -178,7 +177,7 @@ func (w *world) decide(s *slot, info *passInfo) *pass.Decision {
 	}
 	w.op.fresh = false
 	if b := w.backend(info.backend); b != nil {
-		info.known, info.selected, info.settled = readFacts(b, in.Sides[info.backend])
+		info.known, info.selected, info.settled = readFacts(in.Sides[info.backend])
 	}
 	w.tell("  pass %d of %s reads generation %d, knows %s, chosen %v: %d orders, %v", info.id, s.name, info.generation, told(info.known),
 		info.selected, len(d.Orders), d.Err())

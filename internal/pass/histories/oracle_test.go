@@ -217,7 +217,7 @@ func (r *order) mayWrite() bool {
 }
 
 // memberWrite judges a write of a member object: after is nil when it goes.
-func (o *oracle) memberWrite(b *backend, c *cluster, s *slot, before, after *object, by *passInfo) {
+func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *passInfo) {
 	l := o.laws[by.uid]
 	v := l.spec(by.generation)
 	if before != nil && before.owner.uid != l.uid {

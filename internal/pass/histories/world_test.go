@@ -137,7 +137,7 @@ func (w *world) spend() error {
 func (w *world) memberWrite(b *backend, c *cluster, s *slot, next *object, by *passInfo) {
 	before := c.objects[s.name]
 	w.tell("  %s writes %s on %s: %s becomes %s", b.name, s.name, c.name, describe(before), describe(next))
-	w.oracle.memberWrite(b, c, s, before, next, by)
+	w.oracle.memberWrite(c, s, before, next, by)
 	if next == nil {
 		delete(c.objects, s.name)
 		return
@@ -486,7 +486,7 @@ func (w *world) rest() {
 }
 
 // tamper is where faults are planted between what was decided and what a backend is asked.
-func (w *world) tamper(b *backend, slot string, wish wish, by *passInfo) wish {
+func (w *world) tamper(wish wish, by *passInfo) wish {
 	switch w.planted {
 	case "ignore hold":
 		for i := range wish.targets {
