@@ -280,7 +280,7 @@ func carryOut(b *backend, slot string, o pass.Order, alone bool, by *passInfo) p
 		waiting, done, err := b.remove(slot, d.uid, d.policy, d.alone, by)
 		return pass.Outcome{Progress: backends.Progress{Done: done, Waiting: waiting}, Err: err}
 	}
-	wish := b.w.tamper(wishOf(*o.Apply), by)
+	wish := b.w.tamper(wishOf(*o.Apply))
 	wish.alone = wish.alone || alone
 	if b.takenBy(slot, wish.uid) {
 		return pass.Outcome{Err: nameConflict()}

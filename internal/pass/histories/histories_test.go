@@ -20,7 +20,7 @@ func TestHistories(t *testing.T) {
 		}
 		return
 	}
-	count := 1000
+	count := 300
 	if n, err := strconv.Atoi(os.Getenv("HISTORIES")); err == nil {
 		count = n
 	}

@@ -379,7 +379,15 @@ func (o *oracle) picks(l *law, v spec, by *passInfo) [][]string {
 // lately tells whether a cluster was chosen a moment ago, as far as passes have read.
 func (l *law) lately(v spec, name string, by *passInfo) bool {
 	was, since := l.absent(by, func(r *passInfo) bool { return !r.handsOver }, v, name) // while it changes hands nothing is chosen
-	return was && by.at.Sub(since) <= patience+5*time.Second
+	return was && by.at.Sub(since) <= patience+5*time.Second || l.latelyByItsWords(name, by)
+}
+
+// latelyByItsWords is lately for the words that each pass had read: what was missing before an edit is waited for after it, too.
+func (l *law) latelyByItsWords(name string, by *passInfo) bool {
+	return slices.ContainsFunc(l.reads, func(r *passInfo) bool {
+		return r.id <= by.id && r.known != nil && r.settled && !r.handsOver && by.at.Sub(r.at) <= patience+5*time.Second &&
+			r.chosen(l.spec(r.generation), name)
+	})
 }
 
 // absent tells whether passes have read a cluster to be chosen, and since when not any more.

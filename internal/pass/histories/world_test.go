@@ -486,7 +486,7 @@ func (w *world) rest() {
 }
 
 // tamper is where faults are planted between what was decided and what a backend is asked.
-func (w *world) tamper(wish wish, by *passInfo) wish {
+func (w *world) tamper(wish wish) wish {
 	switch w.planted {
 	case "ignore hold":
 		for i := range wish.targets {
