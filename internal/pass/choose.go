@@ -138,8 +138,9 @@ func (d *Decision) debounce(selection *backends.Selection) error {
 	if err != nil {
 		return fmt.Errorf("match the backend's clusters: %w", err)
 	}
+	d.placed.excluded = d.excluded()
 	s := guard.Deselect(d.record.placement, d.work.asked, guard.Selection{
-		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Excluded: d.excluded(), Now: d.now,
+		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Excluded: d.placed.excluded, Now: d.now,
 	})
 	selection.Clusters, d.placed.missing, d.placed.vanished, d.record.placement = s.Clusters, s.Missing, s.Vanished, s.Record
 	d.again = sooner(d.again, s.Again)
@@ -212,7 +213,7 @@ func (d *Decision) editsClusters() bool {
 
 // deselected tells whether a cluster had fallen out of the placement before the spec was edited.
 func (d *Decision) deselected(cluster string) bool {
-	return d.record.placement != nil && !slices.Contains(d.excluded(), cluster) &&
+	return d.record.placement != nil && !slices.Contains(d.placed.excluded, cluster) &&
 		slices.ContainsFunc(d.record.placement.Clusters, func(c v1alpha1.ClusterShare) bool { return c.Name == cluster && c.DeselectedAt != nil })
 }
 

@@ -20,7 +20,7 @@ func (d *Decision) guard() error {
 	}
 	record, removal := guard.Check(guard.In{
 		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Next: d.next(),
-		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held), Excluded: d.excluded(), FailedOver: d.placed.choice.GivenUp,
+		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held), Excluded: d.placed.excluded, FailedOver: d.placed.choice.GivenUp,
 		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
 	})
 	if removal != nil {

@@ -265,6 +265,8 @@ type placed struct {
 	held []string
 	// removals are why clusters are left.
 	removals map[string]v1alpha1.RemovalReason
+	// excluded are clusters that the spec does not choose whatever labels they have.
+	excluded []string
 	// vanished are clusters that the backend does not list for a moment. Nothing is said of them.
 	vanished []string
 	// probed are the clusters that are asked what they run, before it is taken over.
