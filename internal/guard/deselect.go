@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -24,7 +25,9 @@ type Selection struct {
 	Matching []string
 	// Excluded are those that the spec's selectors do not choose whatever labels they have: it names others, or excludes them.
 	Excluded []string
-	Now      metav1.Time
+	// Runs are the clusters that have the workload, with what they are to run.
+	Runs map[string]int32
+	Now  metav1.Time
 }
 
 // Deselected is what to go on with.
@@ -32,8 +35,9 @@ type Deselected struct {
 	// Clusters are those that are chosen, and the Missing: chosen before, missing for less than Patience, and not taken out by a
 	// change of the spec.
 	Clusters, Missing []string
-	// Vanished are those of the record that the backend does not list any more, for less than Patience. What they have is left as it is.
-	Vanished []string
+	// Vanished are those that run the workload, by the record or by what the backend has, and that it does not list any more, for less
+	// than Patience, with what they are to run. That is left as it is.
+	Vanished map[string]int32
 	// Record remembers since when clusters are missing; nil when there was none.
 	Record *v1alpha1.PlacementRecord
 	// Again is after what time the answer may be another one; 0 when time alone changes nothing.
@@ -42,7 +46,8 @@ type Deselected struct {
 
 // Deselect goes on with clusters that the backend has stopped choosing only a moment ago.
 func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Deselected {
-	d := Deselected{Clusters: slices.Clone(s.Clusters), Record: record.DeepCopy()}
+	d := Deselected{Clusters: slices.Clone(s.Clusters), Record: record.DeepCopy(), Vanished: map[string]int32{}}
+	d.unrecorded(s)
 	if record == nil {
 		return d
 	}
@@ -70,7 +75,7 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 			d.Again = left
 		}
 		if !known {
-			d.Vanished = append(d.Vanished, row.Name)
+			d.Vanished[row.Name] = *row.Replicas
 			continue
 		}
 		if d.Missing = append(d.Missing, row.Name); !chosen {
@@ -79,4 +84,20 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 	}
 	slices.Sort(d.Clusters)
 	return d
+}
+
+// unrecorded counts from now on, as any other, a cluster that is not listed and of which there is no row to count from: the status was
+// lost. Without a record it counts from the first one on, which has a row for it.
+func (d *Deselected) unrecorded(s Selection) {
+	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+		if _, known := s.Fleet.Get(name); known {
+			continue
+		}
+		switch n := s.Runs[name]; {
+		case d.Record == nil:
+			d.Vanished[name], d.Again = n, Patience
+		case !slices.ContainsFunc(d.Record.Clusters, func(c v1alpha1.ClusterShare) bool { return c.Name == name }):
+			d.Record.Clusters = append(d.Record.Clusters, v1alpha1.ClusterShare{Name: name, Replicas: &n, Baseline: &n})
+		}
+	}
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -262,5 +263,43 @@ func TestDeselect(t *testing.T) {
 		if !slices.Equal(test.got.Clusters, test.want) {
 			t.Errorf("%s: %v, want %v", name, test.got.Clusters, test.want)
 		}
+	}
+}
+
+// TestUnrecordedAndUnlisted: after a status was lost, as by a restore, a cluster that is not listed for a moment keeps what it runs too.
+func TestUnrecordedAndUnlisted(t *testing.T) {
+	begin := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	asked := Asked{Clusters: "all", Division: "duplicated", Replicas: 2}
+	runs := replicas(t, "a:2 gone:3")
+	ask := func(record *v1alpha1.PlacementRecord, after time.Duration) Deselected {
+		return Deselect(record, asked, Selection{
+			Clusters: []string{"a"}, Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}}}, Matching: []string{"a"}, Runs: runs,
+			Now: metav1.NewTime(begin.Add(after)),
+		})
+	}
+	want := replicas(t, "gone:3")
+	first := ask(nil, 0)
+	if !maps.Equal(first.Vanished, want) || first.Again != Patience || first.Record != nil {
+		t.Errorf("without a record: %+v", first)
+	}
+	record, removal := Check(In{Asked: asked, Runs: runs, Next: replicas(t, "a:2 gone:3"), Chosen: []string{"a"}, MaxPercent: 50})
+	if removal != nil {
+		t.Fatalf("%+v", removal)
+	}
+	second := ask(&record, time.Second)
+	if !maps.Equal(second.Vanished, want) || second.Again != Patience {
+		t.Errorf("with the first record: %+v", second)
+	}
+	if late := ask(second.Record, time.Second+Patience); len(late.Vanished) != 0 {
+		t.Errorf("for ever: %+v", late)
+	}
+	two := int32(2)
+	other := ask(&v1alpha1.PlacementRecord{ClustersHash: "all", Clusters: []v1alpha1.ClusterShare{{Name: "a", Replicas: &two}}}, 0)
+	if !maps.Equal(other.Vanished, want) || len(ask(other.Record, Patience).Vanished) != 0 {
+		t.Errorf("a record without its row: %+v", other)
+	}
+	leaves := &v1alpha1.PlacementRecord{ClustersHash: "all", Clusters: []v1alpha1.ClusterShare{{Name: "gone", Removal: v1alpha1.RemovalDeselected}}}
+	if got := ask(leaves, 0); len(got.Vanished) != 0 {
+		t.Errorf("what leaves already came back: %+v", got)
 	}
 }

@@ -140,7 +140,7 @@ func (d *Decision) debounce(selection *backends.Selection) error {
 	}
 	d.placed.excluded = d.excluded()
 	s := guard.Deselect(d.record.placement, d.work.asked, guard.Selection{
-		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Excluded: d.placed.excluded, Now: d.now,
+		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Excluded: d.placed.excluded, Runs: d.runs(), Now: d.now,
 	})
 	selection.Clusters, d.placed.missing, d.placed.vanished, d.record.placement = s.Clusters, s.Missing, s.Vanished, s.Record
 	d.again = sooner(d.again, s.Again)
@@ -153,10 +153,11 @@ func (d *Decision) leaving(targets []backends.Target) ([]backends.Target, error)
 	var left []backends.Target
 	d.placed.removals = map[string]v1alpha1.RemovalReason{}
 	holds, wanted := d.holds(targets), names(targets)
+	vanished := func(cluster string) bool { _, is := d.placed.vanished[cluster]; return is }
 	for _, o := range d.observed.Clusters {
 		cluster, known := d.fleet.Get(o.Cluster)
 		switch {
-		case slices.Contains(wanted, o.Cluster), slices.Contains(d.placed.vanished, o.Cluster):
+		case slices.Contains(wanted, o.Cluster), vanished(o.Cluster):
 		case o.Removing() || o.Probe != nil || known && !holds(o.Cluster) || !known && !suspended(d.in.FleetWorkload):
 			reason := d.reasonToLeave(o.Cluster, known)
 			d.placed.removals[o.Cluster] = reason

@@ -83,9 +83,9 @@ func (d *Decision) runs() map[string]int32 {
 
 // next is what each cluster is to run after the pass. One that is only asked is left as it is, as is one of which nothing is said.
 func (d *Decision) next() map[string]int32 {
-	next, decided := map[string]int32{}, guard.Decided(d.record.placement)
-	for _, cluster := range d.placed.vanished {
-		next[cluster] = decided[cluster]
+	next := maps.Clone(d.placed.vanished)
+	if next == nil {
+		next = map[string]int32{}
 	}
 	for _, t := range d.placed.targets {
 		switch {
