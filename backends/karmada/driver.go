@@ -223,6 +223,15 @@ func (d *Driver) advance(
 	if err := d.carryOut(ctx, step); err != nil {
 		return backends.Progress{}, err
 	}
+	if len(step.writes) == 0 && step.waiting != "" {
+		wait, err := d.retell(ctx, live)
+		if err != nil {
+			return backends.Progress{}, err
+		}
+		if again == 0 || wait > 0 && wait < again {
+			again = wait
+		}
+	}
 	settled := step.waiting == "" && len(step.writes) == 0
 	waiting, err := d.leaveCarriers(ctx, desired, removed, live, fleet, settled)
 	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
@@ -292,6 +301,12 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if err := d.carryOut(ctx, step); err != nil {
 		return backends.Progress{}, err
 	}
+	again := time.Duration(0)
+	if len(step.writes) == 0 && step.waiting != "" {
+		if again, err = d.retell(ctx, live); err != nil {
+			return backends.Progress{}, err
+		}
+	}
 	waiting := step.waiting
 	if waiting == "" {
 		if waiting, err = d.deleteCarriers(ctx, query, policy, toFleet(clusters)); err != nil {
@@ -301,7 +316,7 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if waiting == "" {
 		d.watches.forget(query)
 	}
-	return backends.Progress{Done: waiting == "", Waiting: waiting}, nil
+	return backends.Progress{Done: waiting == "", Waiting: waiting, Again: again}, nil
 }
 
 // clusters returns Karmada's clusters as cached; they must not be changed.

@@ -87,6 +87,8 @@ func (s state) next() decision {
 		switch {
 		case final && live.override != nil && !want.needsOverride:
 			return decision{writes: []write{{object: live.override, remove: true}}}
+		case final && missed(live):
+			return decision{waiting: "Karmada to take up the end of the change"}
 		case final:
 			return decision{}
 		}

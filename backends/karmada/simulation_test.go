@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
@@ -48,7 +49,11 @@ type simulation struct {
 	overridden *unstructured.Unstructured
 	// executed are the specs that the execution controller has seen.
 	executed map[string]*workv1alpha1.WorkSpec
-	members  map[string][]string
+	// undetected says that template or policy have changed since the detector looked last: nothing else has it look again.
+	undetected bool
+	// clock is the time. It passes when nothing else is left to happen.
+	clock   time.Time
+	members map[string][]string
 	// yielded are the clusters that another owner may write since it was said of them; trespasses are writes there.
 	released   map[string]bool
 	trespasses []string
@@ -58,7 +63,7 @@ type simulation struct {
 
 func newSimulation(seed uint64) *simulation {
 	return &simulation{rand: rand.New(rand.NewPCG(seed, 1)), executed: map[string]*workv1alpha1.WorkSpec{},
-		members: map[string][]string{}, released: map[string]bool{}}
+		members: map[string][]string{}, released: map[string]bool{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 // apply is server-side apply by the only manager there is.
@@ -95,12 +100,28 @@ func (s *simulation) apply(obj *unstructured.Unstructured) {
 	stored.SetResourceVersion(strconv.FormatInt(s.revision, 10))
 	stored.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: ssa.FieldOwner, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: raw},
+		Time: &metav1.Time{Time: s.clock},
 	}})
 	*at = stored
 }
 
+// tellAgain is what the driver does when its last write may be lost.
+func (s *simulation) tellAgain() {
+	if wait, is := toTellAgain(s.now, s.clock); !is || wait > 0 {
+		return
+	}
+	told := toldAgain(s.now.policy, s.clock)
+	s.revision++
+	told.SetResourceVersion(strconv.FormatInt(s.revision, 10))
+	s.now.policy = told
+}
+
 // refresh brings one cache of one reader up to date.
 func (s *simulation) refresh(reader, object int) {
+	before := [2]*unstructured.Unstructured{s.template[0], s.policy[0]}
+	defer func() {
+		s.undetected = s.undetected || before != [2]*unstructured.Unstructured{s.template[0], s.policy[0]}
+	}()
 	switch object {
 	case 0:
 		s.template[reader] = s.now.template
@@ -132,10 +153,11 @@ func markClaimed(template *unstructured.Unstructured) {
 	template.SetAnnotations(annotations)
 }
 
-// detect is pkg/detector: it claims the template, then template and policy become the binding.
+// detect is pkg/detector: it claims the template, then template and policy become the binding. It compares with its cache of the
+// binding, so that of two changes that undo each other the second may be lost.
 func (s *simulation) detect() {
 	template, policy := s.template[0], s.policy[0]
-	if template == nil || policy == nil {
+	if template == nil || policy == nil || !s.undetected {
 		return
 	}
 	if !isClaimed(template) {
@@ -151,8 +173,8 @@ func (s *simulation) detect() {
 		s.now.template = template
 	}
 	b := &workv1alpha2.ResourceBinding{}
-	if s.now.binding != nil {
-		b = s.now.binding.DeepCopy()
+	if s.binding[0] != nil {
+		b = s.binding[0].DeepCopy()
 	}
 	placement, err := policyPlacement(policy)
 	if err != nil {
@@ -166,10 +188,15 @@ func (s *simulation) detect() {
 	b.Spec.Suspension = util.MergePolicySuspension(b.Spec.Suspension.DeepCopy(), &suspension)
 	preserve := preserves(policy)
 	b.Spec.PreserveResourcesOnDeletion = &preserve
-	if s.now.binding == nil || !cmp.Equal(*before, b.Spec) {
+	switch {
+	case s.binding[0] != nil && cmp.Equal(*before, b.Spec):
+	case s.binding[0] != s.now.binding:
+		return // a conflict
+	default:
 		b.Generation++
 		s.now.binding = b
 	}
+	s.undetected = false
 }
 
 // schedule is the scheduler: what it gives nothing, is dropped.
@@ -441,6 +468,9 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 			s.claims(d)
 		}
 	}
+	if step.waiting != "" && len(step.writes) == 0 {
+		s.tellAgain()
+	}
 	return step.waiting == "" && len(step.writes) == 0 && len(blocked) == 0
 }
 
@@ -516,12 +546,19 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 				t.Fatalf("seed %d, change %d: written although released: %v", seed, n, s.trespasses)
 			}
 			expect(expected, owners, d)
+			if s.rand.IntN(3) == 0 {
+				s.hesitate(t, d)
+				s.finish(t, d, fmt.Sprintf("seed %d, change %d, after all was held for a moment", seed, n))
+			}
 			// Even seeds begin the next change at once: members may then skip one, and see nothing else.
 			if seed%2 == 1 || n == changes-1 {
 				s.settle()
 				s.misspoken = mostMisspoken
 				s.finish(t, d, fmt.Sprintf("seed %d, after change %d", seed, n))
 				s.settle()
+				if missed(s.now) {
+					t.Fatalf("seed %d, change %d: the binding never got what the policy says", seed, n)
+				}
 				if wronged := s.wronged(); len(wronged) > 0 {
 					t.Fatalf("seed %d, change %d: %v could not be made again, and that stands", seed, n, wronged)
 				}
@@ -536,10 +573,26 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 	}
 }
 
+// hesitate holds all clusters for a moment: a change that the next one undoes.
+func (s *simulation) hesitate(t *testing.T, d backends.Desired) {
+	t.Helper()
+	held := d
+	held.Targets = slices.Clone(d.Targets)
+	for i, target := range held.Targets {
+		if target.Mode.Owns() {
+			held.Targets[i].Mode = backends.ModeHold
+		}
+	}
+	for range s.rand.IntN(100) {
+		s.step(t, held)
+	}
+}
+
 // finish lets things happen until the driver is done.
 func (s *simulation) finish(t *testing.T, d backends.Desired, when string) {
 	t.Helper()
 	for range 20_000 {
+		s.clock = s.clock.Add(100 * time.Millisecond)
 		if s.step(t, d) {
 			return
 		}
