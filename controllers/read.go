@@ -72,6 +72,13 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 		}
 		in.Turn = &turn
 	}
+	if reads.Rivals != nil {
+		rivals, err := r.rivals(ctx, in.FleetWorkload, *reads.Rivals)
+		if err != nil {
+			return err
+		}
+		in.Rivals = &rivals
+	}
 	if reads.Trial != nil {
 		in.Trial = r.try(ctx, *reads.Trial)
 	}
@@ -104,6 +111,21 @@ func (r *Reconciler) readSide(ctx context.Context, read pass.SideRead) *pass.Sid
 		side.Observed = &observed
 	}
 	return side
+}
+
+// rivals are the other FleetWorkloads whose object has that kind and name. They are the cache's: nothing of them may be changed.
+func (r *Reconciler) rivals(ctx context.Context, fw *v1alpha1.FleetWorkload, workload v1alpha1.WorkloadReference) ([]pass.Rival, error) {
+	var list v1alpha1.FleetWorkloadList
+	if err := r.List(ctx, &list, client.MatchingFields{workloadIndex: workloadKey(workload)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list FleetWorkloads with %s %s: %w", workload.Kind, workload.Name, err)
+	}
+	var rivals []pass.Rival
+	for i := range list.Items {
+		if list.Items[i].UID != fw.UID {
+			rivals = append(rivals, pass.RivalOf(&list.Items[i]))
+		}
+	}
+	return rivals, nil
 }
 
 // try asks a driver what stands against an order.

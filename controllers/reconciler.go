@@ -73,9 +73,10 @@ type BackendEvent struct {
 
 // SetupWithManager registers the reconciler. Events of backends arrive on the channel.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, backendEvents <-chan event.TypedGenericEvent[BackendEvent]) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.FleetWorkload{}, backendIndex, indexBackends)
-	if err != nil {
-		return fmt.Errorf("index fleetworkloads by backend: %w", err)
+	for name, index := range map[string]client.IndexerFunc{backendIndex: indexBackends, workloadIndex: indexWorkload} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.FleetWorkload{}, name, index); err != nil {
+			return fmt.Errorf("index fleetworkloads by %s: %w", name, err)
+		}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.FleetWorkload{}).

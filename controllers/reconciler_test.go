@@ -85,6 +85,7 @@ func newWorld(t *testing.T) *world {
 	w.backends = registry{"one": w.backend, "down": nil}
 	count := func() { w.writes++ }
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.FleetWorkload{}).
+		WithIndex(&v1alpha1.FleetWorkload{}, workloadIndex, indexWorkload).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				count()
@@ -436,6 +437,38 @@ func TestTheWorkloadOfAFleetCannotChange(t *testing.T) {
 	})
 	w.settle()
 	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, `cannot change from apps/v1 Deployment "web" to apps/v1 Deployment "other"`)
+}
+
+// TestWhatAnotherFleetWorkloadHasIsLeft (law 5): through another backend, too.
+func TestWhatAnotherFleetWorkloadHasIsLeft(t *testing.T) {
+	w := newWorld(t)
+	rival := &v1alpha1.FleetWorkload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "rival", UID: "uid-2"},
+		Spec:       v1alpha1.FleetWorkloadSpec{Backend: "two", Template: runtime.RawExtension{Raw: []byte(template)}},
+		Status: v1alpha1.FleetWorkloadStatus{
+			Backend: "two", Workload: &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: key.Name},
+			Placement: &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m2", Replicas: ptr(int32(2))}}},
+		},
+	}
+	status := rival.Status
+	if err := w.client.Create(t.Context(), rival); err != nil {
+		t.Fatal(err)
+	}
+	rival.Status = status
+	if err := w.client.Status().Update(t.Context(), rival); err != nil {
+		t.Fatal(err)
+	}
+	w.create(divide(8))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict, "FleetWorkload "+key.Namespace+"/rival has", "on m2", `"two"`)
+	if got := w.members(); got != "-1 -1 -1" {
+		t.Errorf("members run %s", got)
+	}
+	if err := w.client.Delete(t.Context(), rival); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
 
 func TestSuspendFreezes(t *testing.T) {

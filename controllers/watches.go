@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,26 @@ func indexBackends(obj client.Object) []string {
 		return []string{fw.Spec.Backend}
 	}
 	return []string{fw.Spec.Backend, fw.Status.Backend}
+}
+
+// workloadIndex finds FleetWorkloads by the object that they carry.
+const workloadIndex = "workload"
+
+func indexWorkload(obj client.Object) []string {
+	fw, ok := obj.(*v1alpha1.FleetWorkload)
+	if !ok || fw.Status.Workload == nil {
+		return nil
+	}
+	return []string{workloadKey(*fw.Status.Workload)}
+}
+
+// workloadKey leaves the version out: one object is served in several.
+func workloadKey(ref v1alpha1.WorkloadReference) string {
+	group, _, grouped := strings.Cut(ref.APIVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return group + "/" + ref.Kind + "/" + ref.Name
 }
 
 // requestsFor turns an event of a backend into FleetWorkloads to look at.

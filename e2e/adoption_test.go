@@ -223,3 +223,38 @@ func appliedAt(work *unstructured.Unstructured) int64 {
 	}
 	return 0
 }
+
+var _ = Describe("Two FleetWorkloads with one object on two backends", Label("karmada", "ocm"), func() {
+	It("leaves it to the first, until that one lets go of it", func(ctx SpecContext) {
+		sharedOperator(ctx)
+		m := world.members
+		first := workload(newNamespace(ctx, "rival"), "web", "karmada", deployment, 2)
+		first.Spec.Placement.Clusters = on(m[0], m[1])
+		first.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan
+		create(ctx, first)
+		becomesReady(ctx, first)
+		pods, objects := podUIDs(ctx, first), objectUIDs(ctx, first, deployment)
+		watched := watchPods(first.Namespace)
+
+		second := workload(first.Namespace, "web-too", "ocm", deployment, 2)
+		second.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+		second.Spec.Placement.Clusters = on(m[0], m[1])
+		same := somebodys(first, 2)
+		same.SetNamespace("")
+		raw, err := same.MarshalJSON()
+		Expect(err).NotTo(HaveOccurred())
+		second.Spec.Template.Raw = raw
+		create(ctx, second)
+		Expect(becomesStalled(ctx, second, v1alpha1.ReasonNameConflict)).To(And(
+			ContainSubstring("FleetWorkload %s/%s has Deployment web on %s, %s already", first.Namespace, first.Name, m[0], m[1]),
+			ContainSubstring("karmada")))
+		becomesReady(ctx, first)
+
+		remove(ctx, first)
+		becomesReady(ctx, second)
+		Expect(podUIDs(ctx, first)).To(Equal(pods))
+		Expect(objectUIDs(ctx, first, deployment)).To(Equal(objects))
+		watched.undisturbed(0)
+		remove(ctx, second)
+	})
+})

@@ -227,7 +227,7 @@ func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registr
 		Settings: pass.Settings{
 			Kinds: kinds, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(),
 		},
-		FleetWorkload: fw, Now: time.Now(),
+		FleetWorkload: fw, Now: time.Now(), Rivals: &[]pass.Rival{},
 	}, read)
 	if problem != nil {
 		return d, errors.New(problem.Message)

@@ -300,6 +300,11 @@ func (f *Fleet) AddMember(ctx context.Context, name string) (Member, error) {
 	if err := f.state.update(func() { f.state.addMember(name) }); err != nil {
 		return Member{}, err
 	}
+	next, err := f.turn(ctx)
+	if err != nil {
+		return Member{}, err
+	}
+	defer next()
 	m, _ := f.state.member(name)
 	return m, f.runMember(ctx, m)
 }
@@ -326,7 +331,8 @@ func (f *Fleet) PauseMember(ctx context.Context, name string) error {
 }
 
 // ResumeMember starts the API server of a paused member again, and whatever else of the member has stopped meanwhile. It
-// returns when the member is ready on Karmada and OCM.
+// returns when the member is ready on Karmada and OCM. Its ports are its own, so that it does not wait for the start of another fleet:
+// the longer a member is away, the longer OCM's agents wait before they try again.
 func (f *Fleet) ResumeMember(ctx context.Context, name string) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -403,11 +409,6 @@ func (f *Fleet) runMember(ctx context.Context, m Member) error {
 	if err := f.provide(ctx); err != nil {
 		return err
 	}
-	next, err := f.turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer next()
 	units, err := f.memberUnits(m)
 	if err != nil {
 		return err
@@ -422,6 +423,8 @@ type Component struct {
 	Alive bool
 	// Paused says that the process belongs to a paused member.
 	Paused bool
+	// CPU is the time that it has computed for.
+	CPU time.Duration
 	// RSS is the resident memory in bytes; PSS counts what processes share, as their program, in parts.
 	RSS, PSS int64
 	Log      string
@@ -439,6 +442,9 @@ func (f *Fleet) Status() ([]Component, error) {
 		c := Component{Name: name, PID: p.PID, Alive: p.alive(), Log: p.Log}
 		if c.Alive {
 			c.RSS, c.PSS = p.memory()
+			if stat, err := statOf(p.PID); err == nil {
+				c.CPU = stat.cpu
+			}
 		}
 		if m := s.owner(name); m != nil {
 			c.Paused = m.Paused

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // process is a component's running process. Started tells it from a later process that got the same id.
@@ -49,7 +50,8 @@ func startProcess(cmd command, dir, log string) (*process, error) {
 		return nil, err
 	}
 	p := &process{PID: c.Process.Pid, Log: log, Command: append([]string{cmd.path}, cmd.args...)}
-	p.Started, _, _ = processStat(p.PID)
+	stat, _ := statOf(p.PID)
+	p.Started = stat.started
 	// Reaps the process should it die while we live; its death is noticed through alive.
 	go func() { _ = c.Wait() }()
 	return p, nil
@@ -60,8 +62,8 @@ func (p *process) alive() bool {
 	if p == nil {
 		return false
 	}
-	started, state, err := processStat(p.PID)
-	return err == nil && started == p.Started && state != "Z" && state != "X"
+	stat, err := statOf(p.PID)
+	return err == nil && stat.started == p.Started && stat.state != "Z" && stat.state != "X"
 }
 
 // kill ends the process at once. Nothing of the fleet is worth a graceful end: an API server would take up to a minute.
@@ -101,20 +103,37 @@ func (p *process) memory() (rss, pss int64) {
 	return rss, pss
 }
 
-// processStat reads when a process started (in ticks since boot) and its state letter.
-func processStat(pid int) (started, state string, err error) {
+// processStat is what /proc/PID/stat tells (proc_pid_stat(5)).
+type processStat struct {
+	// started is when, in ticks since boot; state is a letter.
+	started, state string
+	cpu            time.Duration
+}
+
+// tick is a hundredth of a second on all of Linux' architectures (USER_HZ).
+const tick = 10 * time.Millisecond
+
+func statOf(pid int) (processStat, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", "", err
+		return processStat{}, err
 	}
 	// The command's name stands in parentheses and may hold anything: read behind the last one.
 	i := bytes.LastIndexByte(data, ')')
 	fields := strings.Fields(string(data[i+1:]))
-	const stateField, startField = 0, 19
+	const stateField, userField, systemField, startField = 0, 11, 12, 19
 	if len(fields) <= startField {
-		return "", "", fmt.Errorf("process %d: short stat", pid)
+		return processStat{}, fmt.Errorf("process %d: short stat", pid)
 	}
-	return fields[startField], fields[stateField], nil
+	stat := processStat{started: fields[startField], state: fields[stateField]}
+	for _, field := range []int{userField, systemField} {
+		ticks, err := strconv.ParseInt(fields[field], 10, 64)
+		if err != nil {
+			return processStat{}, fmt.Errorf("process %d: processor time: %w", pid, err)
+		}
+		stat.cpu += time.Duration(ticks) * tick
+	}
+	return stat, nil
 }
 
 // logTail returns the last lines of a log file.

@@ -66,6 +66,8 @@ type In struct {
 	Turn *bool
 	// Trial is what stands against a hand-over, as far as the target's API server can tell.
 	Trial *Trial
+	// Rivals are the other FleetWorkloads whose object has the same kind and name.
+	Rivals *[]Rival
 	// Restarts count the restarts of the pods that run in clusters, by RestartsRead.Cluster.
 	Restarts map[string]*int32
 }
@@ -115,12 +117,14 @@ type Reads struct {
 	Objects  []plan.Need
 	Turn     bool
 	Trial    *TrialRead
+	// Rivals asks who else has an object of that kind and name.
+	Rivals   *v1alpha1.WorkloadReference
 	Restarts []RestartsRead
 }
 
 // Empty tells whether everything is known.
 func (r Reads) Empty() bool {
-	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && r.Trial == nil && len(r.Restarts) == 0
+	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && r.Trial == nil && r.Rivals == nil && len(r.Restarts) == 0
 }
 
 // SideRead asks for a backend's features, and for more.
@@ -344,6 +348,7 @@ func (d *Decision) ordinary() []step {
 		{"observe", d.observe},
 		{"understand spec", d.understand},
 		{"choose clusters", d.chooseClusters},
+		{"look for others who have it", d.contest},
 		{"guard adoption", d.guardAdoption},
 		{"guard", d.guard},
 		{"gather companions", d.gather},

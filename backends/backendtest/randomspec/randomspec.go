@@ -177,7 +177,7 @@ func (c Case) rehearse(settled bool) (*pass.Decision, *aggregate.Problem, error)
 		}
 	}
 	d, problem := pass.Rehearse(pass.In{
-		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100}, FleetWorkload: c.Workload, Now: time.Unix(0, 0),
+		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100}, FleetWorkload: c.Workload, Now: time.Unix(0, 0), Rivals: &[]pass.Rival{},
 	}, read)
 	return d, problem, nil
 }

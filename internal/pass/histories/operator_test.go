@@ -169,7 +169,7 @@ func (w *world) decide(s *slot, info *passInfo) *pass.Decision {
 		Settings: pass.Settings{
 			Kinds: w.kinds, Backends: []string{gated, plain}, MaxRemovalPercent: 50, MigrationsAtOnce: w.atOnce,
 		},
-		FleetWorkload: s.cached, Now: w.now, Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{},
+		Rivals: &[]pass.Rival{}, FleetWorkload: s.cached, Now: w.now, Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{},
 	}
 	d := pass.Decide(in)
 	for ; !d.Reads.Empty(); d = pass.Decide(in) {

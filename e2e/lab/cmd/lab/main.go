@@ -79,13 +79,13 @@ func statusCommand(dir *string) *cobra.Command {
 				return err
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
-			fmt.Fprintln(w, "COMPONENT\tPID\tSTATE\tRSS (MIB)\tPSS (MIB)")
+			fmt.Fprintln(w, "COMPONENT\tPID\tSTATE\tCPU (S)\tRSS (MIB)\tPSS (MIB)")
 			var rss, pss int64
 			for _, c := range components {
-				fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\n", c.Name, c.PID, stateOf(c), c.RSS>>20, c.PSS>>20)
+				fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%d\t%d\n", c.Name, c.PID, stateOf(c), c.CPU.Seconds(), c.RSS>>20, c.PSS>>20)
 				rss, pss = rss+c.RSS, pss+c.PSS
 			}
-			fmt.Fprintf(w, "all\t\t\t%d\t%d\n", rss>>20, pss>>20)
+			fmt.Fprintf(w, "all\t\t\t\t%d\t%d\n", rss>>20, pss>>20)
 			if err := w.Flush(); err != nil {
 				return err
 			}
