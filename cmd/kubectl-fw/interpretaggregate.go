@@ -59,7 +59,7 @@ func aggregateOf(kinds *interpreter.Registry, objects []sourced, items []item) a
 	a.explain(items)
 	if a.Workloads == 1 {
 		a.add(items)
-		a.fold(kinds.For(objects[0].object.GroupVersionKind()), objects)
+		a.combine(kinds.For(objects[0].object.GroupVersionKind()), objects)
 	}
 	return a
 }
@@ -118,14 +118,14 @@ func (a *aggregate) add(items []item) {
 	}
 }
 
-// fold combines the status fields, each in its kind's way.
-func (a *aggregate) fold(kind *interpreter.Kind, objects []sourced) {
-	fold := interpreter.NewFold(kind)
-	for i, o := range objects {
+// combine combines the status fields, each in its kind's way.
+func (a *aggregate) combine(kind *interpreter.Kind, objects []sourced) {
+	statuses := make([]map[string]any, 0, len(objects))
+	for _, o := range objects {
 		// One that cannot be read counts as not reported; interpret has told it already.
-		_ = fold.Put(fmt.Sprint(i), interpreter.ReportOf(o.object).Status)
+		statuses = append(statuses, interpreter.ReportOf(o.object).Status)
 	}
-	for _, f := range fold.Fleet().Fields {
+	for _, f := range kind.Aggregate(statuses).Fields {
 		a.Fields = append(a.Fields, fleetField{field: field{Name: f.Name, Value: f.Value()}, Combine: f.Combine, Objects: f.Clusters})
 	}
 }

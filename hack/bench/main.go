@@ -79,7 +79,7 @@ func comparisons(ctx context.Context, o options) (bool, error) {
 
 // run prints a line for each comparison within this process, and tells whether all reach their bars.
 func run(out io.Writer, m meter) (bool, error) {
-	comparisons, err := aggregation(10, 100, 1000)
+	comparisons, err := aggregation()
 	if err != nil {
 		return false, err
 	}

@@ -326,7 +326,6 @@ func (k *Kind) compileFields() error {
 			return err
 		}
 	}
-	k.scan = newScanner(k.Status)
 	return nil
 }
 

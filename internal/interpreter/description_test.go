@@ -80,10 +80,9 @@ func TestDescribed(t *testing.T) {
 	if paths["ready"] != ".status.members.ready" || paths["leader"] != ".status.members.leader" || paths["generation"] != ".metadata.generation" {
 		t.Errorf("feedback is %v", paths)
 	}
-	fold := NewFold(kind)
-	put(t, fold, "m1", `{"observedGeneration":1,"members":{"total":2,"ready":2},"phase":"Running"}`)
-	put(t, fold, "m2", `{"observedGeneration":1,"ready":1,"phase":"Failed"}`)
-	if s := fold.Fleet().Status(); s["phase"] != "Failed" || s["members"].(map[string]any)["ready"] != int64(3) {
+	fleet := aggregated(t, kind, `{"observedGeneration":1,"members":{"total":2,"ready":2},"phase":"Running"}`,
+		`{"observedGeneration":1,"ready":1,"phase":"Failed"}`)
+	if s := fleet.Status(); s["phase"] != "Failed" || s["members"].(map[string]any)["ready"] != int64(3) {
 		t.Errorf("the fleet is %v", s)
 	}
 }

@@ -29,7 +29,6 @@ type Kind struct {
 	vars     variables
 	observes bool
 	counts   [7]*Expr
-	scan     *scanner
 
 	// described is set for kinds of the configuration, generic for kinds nobody described.
 	described *described

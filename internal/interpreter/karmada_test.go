@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -271,18 +272,21 @@ func compareAggregate(kind *Kind, c karmadaCase) error {
 	if err := json.Unmarshal(c.Output["aggregatedStatus"], &want); err != nil {
 		return err
 	}
-	fold := NewFold(kind)
-	for i, item := range c.StatusItems { // some cases leave the names of their clusters out
-		if err := fold.PutRaw(fmt.Sprint(i, item.ClusterName), item.Status); err != nil {
+	statuses := make([]map[string]any, len(c.StatusItems))
+	for i, item := range c.StatusItems {
+		if item.Status == nil {
+			continue
+		}
+		if err := utiljson.Unmarshal(item.Status, &statuses[i]); err != nil {
 			return err
 		}
 	}
-	got := fold.Fleet().Status()
-	got = comparable(got)
+	fleet := kind.Aggregate(statuses)
+	got := comparable(fleet.Status())
 	if v, found, _ := unstructured.NestedInt64(c.DesiredObj.Object, "status", "observedGeneration"); found {
 		got["observedGeneration"] = v
 	}
-	if fold.Observed(c.DesiredObj.GetGeneration()) && want.Status["observedGeneration"] != nil {
+	if fleet.Observed(c.DesiredObj.GetGeneration()) && want.Status["observedGeneration"] != nil {
 		got["observedGeneration"] = c.DesiredObj.GetGeneration()
 	}
 	return sameJSON(got, comparable(want.Status))

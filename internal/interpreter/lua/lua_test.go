@@ -14,6 +14,7 @@ import (
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/customized/declarative/luavm"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
@@ -317,15 +318,14 @@ func (p *pair) aggregation(target *unstructured.Unstructured, items []workv1alph
 
 // expected is what Go makes of the items; nil when no cluster has reported.
 func expected(kind *interpreter.Kind, target *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) map[string]any {
-	fold := interpreter.NewFold(kind)
-	for _, item := range items {
-		if item.Status == nil {
-			fold.Miss(item.ClusterName)
-			continue
+	reports := make([]map[string]any, len(items))
+	for i, item := range items {
+		// What cannot be read has not reported.
+		if item.Status != nil && utiljson.Unmarshal(item.Status.Raw, &reports[i]) != nil {
+			reports[i] = nil
 		}
-		_ = fold.PutRaw(item.ClusterName, item.Status.Raw) // what cannot be read has not reported
 	}
-	fleet := fold.Fleet()
+	fleet := kind.Aggregate(reports)
 	if fleet.Reported == 0 {
 		return nil
 	}
@@ -340,7 +340,7 @@ func expected(kind *interpreter.Kind, target *unstructured.Unstructured, items [
 		if before, found, _ := unstructured.NestedInt64(target.Object, "status", "observedGeneration"); found {
 			status["observedGeneration"] = before
 		}
-		if fold.Observed(target.GetGeneration()) {
+		if fleet.Observed(target.GetGeneration()) {
 			status["observedGeneration"] = target.GetGeneration()
 		}
 	}
