@@ -166,8 +166,8 @@ func TestAHeldTakeOverGoesOnWhenTheSpecKeepsWhatRuns(t *testing.T) {
 	w.want("5 1 -1")
 }
 
-// TestCompanionsComeAfterTheLook: a cluster that has them and no answer yet would pass for one that has the workload already.
-func TestCompanionsComeAfterTheLook(t *testing.T) {
+// TestCompanionsComeAfterTheProbe: a cluster that has them and no answer yet would pass for one that has the workload already.
+func TestCompanionsComeAfterTheProbe(t *testing.T) {
 	w := newWorld(t)
 	w.runs("m1", 5)
 	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
@@ -219,7 +219,7 @@ func TestAClusterAddedLaterIsAskedToo(t *testing.T) {
 	w.want("4 4 4")
 }
 
-func TestAConflictThatIsToBeTakenOverIsLookedAtFirst(t *testing.T) {
+func TestAConflictThatIsToBeTakenOverIsProbedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.runs("m1", 5)
 	w.runs("m2", 1)

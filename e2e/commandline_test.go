@@ -56,8 +56,8 @@ var _ = Describe("The command line", Label("handover", "commandline"), func() {
 
 		out, errOut, err := run("migrate", "web", "--to", "ocm", "--dry-run", "--config", o.path("config.yaml"))
 		Expect(err).NotTo(HaveOccurred(), errOut)
-		Expect(out).To(MatchRegexp(`(?m)^` + m[0] + ` +0 +4 +4 +shadow, hand over, approval, release$`))
-		Expect(out).To(MatchRegexp(`(?m)^` + m[1] + ` +1 +2 +2 +shadow, hand over, release$`))
+		Expect(out).To(MatchRegexp(`(?m)^` + m[0] + ` +0 +4 +4 +observe, hand over, approval, release$`))
+		Expect(out).To(MatchRegexp(`(?m)^` + m[1] + ` +1 +2 +2 +observe, hand over, release$`))
 		out, errOut, err = run("migrate", "web", "--to", "nowhere", "--dry-run", "--config", o.path("config.yaml"))
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring(`problem: backend "nowhere"`))

@@ -33,10 +33,10 @@ func handoverCases() []Case {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(settings)
 				s.converge(p)
 				was := s.companion(s.cluster(0), settings)
-				shadow := p.carrying().owned(backends.ModeObserve)
-				shadow.prune = backends.PruneNone
-				s.converge(shadow)
-				s.remove(shadow, v1alpha1.DeletionPolicyOrphan)
+				observing := p.carrying().owned(backends.ModeObserve)
+				observing.prune = backends.PruneNone
+				s.converge(observing)
+				s.remove(observing, v1alpha1.DeletionPolicyOrphan)
 				s.nothingLeft(p)
 				s.stays(s.cluster(0), settings, was.GetUID())
 			},
@@ -99,22 +99,22 @@ func observedCompanions(s *session) {
 	own, both := s.companion(s.cluster(0), settings), s.companion(s.cluster(0), token)
 	settings, token := settings, token
 	settings.value, token.value = "two", "second"
-	shadow := web.carrying(settings, token).owned(backends.ModeObserve)
-	o := s.converge(shadow)
+	observing := web.carrying(settings, token).owned(backends.ModeObserve)
+	o := s.converge(observing)
 	if c, _ := report(o, s.cluster(0)); !slices.Equal(c.Serves["Secret token"], []types.UID{api.key.UID}) {
 		s.t.Errorf("it goes on with the Secret for %v, want %v", c.Serves, api.key.UID)
 	}
 	api = api.carrying(token)
 	s.converge(api)
 	s.noWrites("passes of both", func() {
-		s.keepPassing(shadow)
+		s.keepPassing(observing)
 		s.keepPassing(api)
 	})
 	if live := s.companion(s.cluster(0), settings); live == nil || nested(live, "data", "value") != "one" {
-		s.t.Errorf("a shadow's companion was written: %v", live)
+		s.t.Errorf("the companion of an observed cluster was written: %v", live)
 	}
-	s.remove(shadow, v1alpha1.DeletionPolicyOrphan)
-	s.nothingLeft(shadow)
+	s.remove(observing, v1alpha1.DeletionPolicyOrphan)
+	s.nothingLeft(observing)
 	s.stays(s.cluster(0), settings, own.GetUID())
 	s.converge(api)
 	s.remove(api, v1alpha1.DeletionPolicyDelete)
@@ -173,16 +173,16 @@ func (s *session) stays(cluster string, p passenger, uid types.UID) {
 func observedLeaves(s *session) {
 	p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(token)
 	s.converge(p)
-	shadow := p.owned(backends.ModeObserve)
-	s.converge(shadow)
-	query := shadow.query()
+	observing := p.owned(backends.ModeObserve)
+	s.converge(observing)
+	query := observing.query()
 	query.Counterpart = backends.CounterpartHeir
 	s.until("it to be released", func() string {
 		observation, err := s.observe(query)
 		s.noError("Observe", err)
 		for _, c := range observation.Clusters {
 			if !c.Released() {
-				s.t.Fatalf("%s has not yielded any more: %+v", c.Cluster, c)
+				s.t.Fatalf("%s is not released any more: %+v", c.Cluster, c)
 			}
 		}
 		progress, err := s.delete(query, v1alpha1.DeletionPolicyOrphan)

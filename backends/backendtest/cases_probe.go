@@ -18,20 +18,20 @@ func probeCases() []Case {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1), s.cluster(2)).divided(4, 1, 1)
 				p.conflict = v1alpha1.ConflictPolicyAdopt
 				was := s.foreignMember(s.cluster(0), p)
-				look := p.owned(backends.ModeProbe)
-				observed := s.converge(look)
+				probe := p.owned(backends.ModeProbe)
+				observed := s.converge(probe)
 				s.sees(observed, s.cluster(0), &backends.ProbeResult{Answered: true, Exists: true, Replicas: pointer(int32(1))})
 				s.sees(observed, s.cluster(1), &backends.ProbeResult{Answered: true})
-				s.noWrites("passes with a look", func() { s.keepPassing(look) })
-				s.converge(look.on(s.cluster(0), s.cluster(2)))
-				s.converge(look.on(s.cluster(1)).leaving(s.cluster(0)))
+				s.noWrites("passes with a probe", func() { s.keepPassing(probe) })
+				s.converge(probe.on(s.cluster(0), s.cluster(2)))
+				s.converge(probe.on(s.cluster(1)).leaving(s.cluster(0)))
 				s.quiet(func() {
 					s.stillForeign(p, was)
 					if s.member(s.cluster(1), p) != nil {
-						s.t.Fatal("a look created the workload")
+						s.t.Fatal("a probe created the workload")
 					}
 				})
-				s.remove(look, v1alpha1.DeletionPolicyDelete)
+				s.remove(probe, v1alpha1.DeletionPolicyDelete)
 				s.nothingLeft(p)
 				s.stillForeign(p, was)
 			},
@@ -80,7 +80,7 @@ func probeCases() []Case {
 	}
 }
 
-// sees compares what a look has brought.
+// sees compares what a probe has brought.
 func (s *session) sees(observed backends.Observation, cluster string, want *backends.ProbeResult) {
 	s.t.Helper()
 	c, _ := report(observed, cluster)
@@ -88,6 +88,6 @@ func (s *session) sees(observed backends.Observation, cluster string, want *back
 		s.t.Errorf("%s: a probe must not be Released", cluster)
 	}
 	if diff := cmp.Diff(want, c.Probe); diff != "" {
-		s.t.Errorf("%s: the look has brought another thing (-want +got):\n%s", cluster, diff)
+		s.t.Errorf("%s: the probe has brought another thing (-want +got):\n%s", cluster, diff)
 	}
 }

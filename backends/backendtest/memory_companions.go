@@ -63,7 +63,7 @@ func (d *MemoryDriver) companion(desired backends.Desired, target backends.Targe
 	need, owner := companions.ReadNeed(next.GetAnnotations()), next.GetLabels()[v1alpha1.LabelUID]
 	_, owned := need.Users[types.UID(owner)]
 	if !target.Mode.Owns() {
-		need = need.Shadowing(desired.Key)
+		need = need.Observing(desired.Key)
 	} else {
 		need = need.Owning(desired.Key, c.Elsewhere[target.Cluster])
 	}
@@ -215,7 +215,7 @@ func (d *MemoryDriver) release(desired backends.Desired, missing map[string]stri
 			return c.NeededOn(cluster) && carrierRef(cluster, c.Object) == refOf(carrier)
 		})
 	}
-	yielding, err := d.giveUp(desired.Key, func(carrier *unstructured.Unstructured, cluster string) bool {
+	releasing, err := d.giveUp(desired.Key, func(carrier *unstructured.Unstructured, cluster string) bool {
 		target, said := targets[cluster]
 		return said && target.Mode != backends.ModeRemove && !target.Mode.Owns() && !listed(carrier, cluster)
 	})
@@ -237,7 +237,7 @@ func (d *MemoryDriver) release(desired backends.Desired, missing map[string]stri
 			order.Spec.Revision == desired.Revision
 		return listed(carrier, cluster) || !desired.Prune.Takes(isShared(carrier)) || !arrived
 	})
-	return append(yielding, waiting...), err
+	return append(releasing, waiting...), err
 }
 
 // giveUp only observes carriers that are no longer listed.
@@ -249,7 +249,7 @@ func (d *MemoryDriver) giveUp(
 		if !gives(obj, order.Spec.Cluster) {
 			continue
 		}
-		next, need := obj.DeepCopy(), companions.ReadNeed(obj.GetAnnotations()).Shadowing(key)
+		next, need := obj.DeepCopy(), companions.ReadNeed(obj.GetAnnotations()).Observing(key)
 		annotations := next.GetAnnotations()
 		need.Write(annotations)
 		next.SetAnnotations(annotations)

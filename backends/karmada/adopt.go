@@ -13,7 +13,7 @@ import (
 )
 
 // refuseRaw says how a workload that somebody has put on Karmada is taken over: released first, so that it runs on unmanaged,
-// and looked at then. Taking the template itself over is not safe: a policy that has claimed one keeps it, whatever the
+// and probed then. Taking the template itself over is not safe: a policy that has claimed one keeps it, whatever the
 // priority of ours, unless Karmada has the feature gate for preemption, of which its API does not tell (propagateResource in
 // pkg/detector); and to take the claim away is to write what is another's.
 func (d *Driver) refuseRaw(ctx context.Context, q backends.Query, want *unstructured.Unstructured, conflict error) error {

@@ -297,7 +297,7 @@ func nextLeaving(live *workv1alpha1.Work, key backends.Key, policy v1alpha1.Dele
 	}
 	orphan := obj != nil && companions.Policy(obj.GetKind(), policy) == v1alpha1.DeletionPolicyOrphan || need.Elsewhere()
 	release := orphan && untouchable(w)
-	if need.Shadow(key.UID) {
+	if need.Observes(key.UID) {
 		// Karmada takes its marks off when it releases, and writes what the Work holds.
 		marks := policy == v1alpha1.DeletionPolicyOrphan && isApplied(w)
 		orphan, release = true, !marks
@@ -348,10 +348,10 @@ func giveUp(w *workv1alpha1.Work) {
 // concerned: for others that use it, it goes on being owned.
 func releasedFor(w *workv1alpha1.Work, key backends.Key) bool {
 	need := companions.ReadNeed(w.Annotations)
-	return need.Shadow(key.UID) && (need.Owned() || newWork(w).released() || w.DeletionTimestamp != nil)
+	return need.Observes(key.UID) && (need.Owned() || newWork(w).released() || w.DeletionTimestamp != nil)
 }
 
-// nextObserve decides the next step with one companion on a cluster that is a shadow. What is missing is not made: it comes
+// nextObserve decides the next step with one companion on an observed cluster. What is missing is not made: it comes
 // before the workload again when that is owned. New content is held back with the rest. Karmada writes what it holds once
 // when it releases the object: that must not be what another backend, which has the same companions, has left behind.
 // want is nil for a companion that is no longer listed.
@@ -368,7 +368,7 @@ func nextObserve(live *workv1alpha1.Work, want *carrier, key backends.Key) carri
 		// The Dispatching condition would say no, and Karmada may still write.
 		return carrierStep{blocked: title + ": Karmada to take up the change"}
 	}
-	need = need.Shadowing(key)
+	need = need.Observing(key)
 	step := carrierStep{patch: withNeed(live, need)}
 	if need.Owned() {
 		return step

@@ -305,7 +305,7 @@ func (d *Driver) deleteCarriers(
 	var waiting []string
 	var errs []error
 	for _, w := range carriers {
-		if need := companions.ReadNeed(w.Annotations); query.Alone() && need.Shadow(key.UID) {
+		if need := companions.ReadNeed(w.Annotations); query.Alone() && need.Observes(key.UID) {
 			w = withNeed(w, need.Owning(key, nil))
 		}
 		step, err := d.leaveCarrier(ctx, w, key, policy, inContact(fleet, newWork(w).cluster))

@@ -61,12 +61,12 @@ func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, 
 type deletion struct {
 	query backends.Query
 	live  world
-	// orphan means that member objects are released: by the policy, or because all of them are shadows'.
+	// orphan means that member objects are released: by the policy, or because all clusters are observed.
 	orphan bool
-	// shadows are neither deleted nor changed, whatever the policy. With Orphan, and when they have no other owner who does
-	// it, Karmada releases those of which it can take its marks off without any other change. All others are spared: with
-	// Delete, the member object's owner may have deleted it by now, and Karmada cannot release what is gone
-	// (https://github.com/karmada-io/karmada/issues/7463).
+	// observed are the clusters whose member objects are neither deleted nor changed, whatever the policy. With Orphan, and when
+	// they have no other owner who does it, Karmada releases those of which it can take its marks off without any other change.
+	// All other observed clusters are spared: with Delete, the member object's owner may have deleted it by now, and Karmada
+	// cannot release what is gone (https://github.com/karmada-io/karmada/issues/7463).
 	observed, spared []string
 }
 
@@ -214,7 +214,7 @@ func withPreserve(policy *unstructured.Unstructured, key backends.Key, preserve 
 }
 
 // keeper is a policy that keeps everything as the binding has it.
-func keeper(q backends.Query, b *workv1alpha2.ResourceBinding, shadows []string, preserve bool) *unstructured.Unstructured {
+func keeper(q backends.Query, b *workv1alpha2.ResourceBinding, observed []string, preserve bool) *unstructured.Unstructured {
 	out := newObject(scopeOf(q.Workload).policy, q.Workload.Namespace, policyName(q), q.Key)
 	spec := map[string]any{
 		"resourceSelectors": resourceSelectors(q.Workload), "priority": int64(policyPriority),
@@ -224,7 +224,7 @@ func keeper(q backends.Query, b *workv1alpha2.ResourceBinding, shadows []string,
 		spec["conflictResolution"] = string(b.Spec.ConflictResolution)
 	}
 	out.Object["spec"] = spec
-	setObserved(out, shadows)
+	setObserved(out, observed)
 	return gated(withPlacement(out, b))
 }
 

@@ -29,7 +29,7 @@ import (
 //	2 the binding and every Work are seen suspended
 //	3 override, template and placement are written
 //	4 the binding and the Works of all targets are as wanted, and no others are left
-//	5 the policy is final: the suspension is lifted, but for held clusters and shadows
+//	5 the policy is final: the suspension is lifted, but for held clusters and observed ones
 //
 // A Work that is on its way out is not waited for: it is deleted from the member whatever the suspension says, and with
 // its cluster lost it would keep all others waiting.
@@ -52,8 +52,8 @@ type decision struct {
 // decide tells the next step. It is pure; what it is given is not changed.
 func decide(desired backends.Desired, want *rendered, live world) decision {
 	s := state{desired: desired, live: live}
-	shadows := live.observed()
-	for _, cluster := range shadows {
+	observed := live.observed()
+	for _, cluster := range observed {
 		if !slices.Contains(want.clusters, cluster) && live.has(cluster) {
 			s.spared = append(s.spared, cluster)
 		}
@@ -65,7 +65,7 @@ func decide(desired backends.Desired, want *rendered, live world) decision {
 	step := s.next()
 	for _, w := range live.works {
 		// Its cluster may be a target again: Karmada makes no other Work while this one is there.
-		if w.terminating() && (slices.Contains(shadows, w.cluster) || w.spared()) {
+		if w.terminating() && (slices.Contains(observed, w.cluster) || w.spared()) {
 			step.release = append(step.release, w)
 		}
 	}
@@ -107,7 +107,7 @@ type state struct {
 	desired backends.Desired
 	want    *rendered
 	live    world
-	// spared are the clusters that are left as they are: shadows that are no targets any more.
+	// spared are the clusters that are left as they are: observed ones that are no targets any more.
 	spared []string
 
 	templateStale, overrideStale bool
@@ -245,15 +245,15 @@ func takenUp(live world) bool {
 	return suspendsAll(want) == suspendsAll(have) && slices.Equal(names(want), names(have))
 }
 
-// suspendOnly returns the policy as it is, with all dispatching suspended. Only which clusters are shadows is new: from
-// now on one that is none does not yield, and one that is one is not deleted.
+// suspendOnly returns the policy as it is, with all dispatching suspended. Only which clusters are observed is new:
+// from now on one that is not observed is not released, and the object on one that is observed is not deleted.
 func (s state) suspendOnly() *unstructured.Unstructured {
 	out := gated(restated(s.live.policy, s.desired.Key))
 	markAs(out, s.want.policy)
 	return out
 }
 
-// undispatched says why clusters that become shadows cannot be suspended yet: of a Work that the execution controller
+// undispatched says why clusters that are to be observed cannot be suspended yet: of a Work that the execution controller
 // has not taken up since it was dispatched, the Dispatching condition says no as well, and it may still write.
 func (s state) undispatched() string {
 	now := policySuspension(s.live.policy)
@@ -560,7 +560,7 @@ func withSuspension(policy *unstructured.Unstructured, s policyv1alpha1.Suspensi
 	return out
 }
 
-// heldAs returns the policy with what the live one has of holds: its suspension, its shadows, and what they need.
+// heldAs returns the policy with what the live one has of holds: its suspension, its observed clusters, and what these need.
 func heldAs(policy, live *unstructured.Unstructured) *unstructured.Unstructured {
 	out := withSuspension(policy, policySuspension(live))
 	markAs(out, live)

@@ -72,7 +72,7 @@ type lesson struct {
 	write *write
 	// notes say what others decide, for a person.
 	notes []string
-	// retains is true when Karmada has, or is to have, our interpreter of what members keep: it answers looks.
+	// retains is true when Karmada has, or is to have, our interpreter of what members keep: it answers probes.
 	retains bool
 	// version of the customizations that this was decided on.
 	version int

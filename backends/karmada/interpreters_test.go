@@ -140,7 +140,7 @@ func TestStock(t *testing.T) {
 				t.Errorf("%s: %s is not missing", i.GVK, o.operation)
 			}
 		}
-		// Nothing but ours answers a look.
+		// Nothing but ours answers a probe.
 		if i.GVK == cloneSetGVK && i.Scripts != (lua.Scripts{Retention: i.Scripts.Retention}) {
 			t.Errorf("Karmada has everything else for %s, and still %v is installed", i.GVK, installedFields(customization(i)))
 		}

@@ -17,24 +17,24 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
-// A shadow (R14) is a cluster to which dispatching is suspended, as with a hold, and whose Work preserves the member
-// object. An annotation of the policy says which they are, since holds are suspended too and Delete is given no targets.
+// An observed cluster (R14) is one to which dispatching is suspended, as with a hold, and whose Work preserves the member
+// object. An annotation of the policy says which these are, since holds are suspended too and Delete is given no targets.
 //
-// That does for as long as it is one, and not for its end. Karmada writes what a Work holds to the member once more when
-// a Work that preserves goes away (cleanupPolicyClaimMetadata in pkg/controllers/execution), suspended or not; and without
-// preserving it deletes what has its label, which may be there from an earlier time. So before a shadow's Work goes, it is
-// spared: an override makes its manifest one of a kind that there is not. Karmada can then find no member object, to
-// write or to delete, and fails until we take its finalizer away. The finalizer alone would not do: Karmada puts it back
-// whenever it renders.
+// That does for as long as the cluster is observed, and not for the end. Karmada writes what a Work holds to the member once
+// more when a Work that preserves goes away (cleanupPolicyClaimMetadata in pkg/controllers/execution), suspended or not; and
+// without preserving it deletes what has its label, which may be there from an earlier time. So before the Work of an observed
+// cluster goes, it is spared: an override makes its manifest one of a kind that there is not. Karmada can then find no member
+// object, to write or to delete, and fails until we take its finalizer away. The finalizer alone would not do: Karmada puts it
+// back whenever it renders.
 const (
-	// annotationObserved lists, on the policy, the clusters that are shadows.
-	annotationObserved = "fleetworkload.io/shadows"
+	// annotationObserved lists, on the policy, the clusters that are observed.
+	annotationObserved = "fleetworkload.io/observed"
 	// sparedVersion is the apiVersion of manifests that Karmada must not carry out. Nobody serves it.
 	sparedVersion = "spared.fleetworkload.io/v1"
 	versionPath   = "/apiVersion"
 )
 
-// setObserved records on a policy which clusters are shadows.
+// setObserved records on a policy which clusters are observed.
 func setObserved(policy *unstructured.Unstructured, clusters []string) {
 	setClusters(policy, annotationObserved, clusters)
 }
@@ -63,14 +63,14 @@ func clustersIn(policy *unstructured.Unstructured, annotation string) []string {
 	return strings.Split(policy.GetAnnotations()[annotation], ",")
 }
 
-// markAs takes over which clusters are shadows, and looked at.
+// markAs takes over which clusters are observed, and which are probed.
 func markAs(policy, other *unstructured.Unstructured) {
 	setObserved(policy, observedOf(other))
 	setProbed(policy, probedOf(other))
 }
 
-// shadows are the clusters that are shadows, or looked at, sorted: nothing of ours runs there that may be removed. When
-// somebody has deleted the policy, every Work that is suspended and preserves is taken for one.
+// observed are the clusters that are observed or probed, sorted: nothing of ours runs there that may be removed. When
+// somebody has deleted the policy, every cluster whose Work is suspended and preserves is taken for one.
 func (l world) observed() []string {
 	if l.policy != nil {
 		all := slices.Concat(observedOf(l.policy), probedOf(l.policy))
@@ -92,20 +92,20 @@ func (w work) spared() bool {
 	return manifest != nil && manifest.GetAPIVersion() == sparedVersion
 }
 
-// yields tells whether Karmada has confirmed, of this Work, that it neither writes the member object nor would remove it.
+// released tells whether Karmada has confirmed, of this Work, that it neither writes the member object nor would remove it.
 func (w work) released() bool { return !w.terminating() && w.confirmsSuspension() }
 
-// gaveUp tells whether a Work that goes had yielded before: it is spared, which is done to shadows alone.
-func (w work) gaveUp() bool { return w.spared() && w.confirmsSuspension() }
+// wasReleased tells whether a Work that goes was released before: it is spared, which is done to Works of observed clusters alone.
+func (w work) wasReleased() bool { return w.spared() && w.confirmsSuspension() }
 
 func (w work) confirmsSuspension() bool {
 	return w.suspended() && w.preserved() && meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkDispatching)
 }
 
-// yields tells whether Karmada has confirmed it all the way down to the Work.
+// released tells whether Karmada has confirmed it all the way down to the Work.
 func (r reader) released(w work) bool { return r.suspends(w.cluster) && w.released() }
 
-// suspends tells whether the cluster is a shadow for Karmada's binding too.
+// suspends tells whether Karmada's binding takes the cluster for an observed one too.
 func (r reader) suspends(cluster string) bool {
 	b := r.live.binding
 	if b == nil || b.Spec.Suspension == nil || b.Spec.PreserveResourcesOnDeletion == nil || !slices.Contains(r.observed, cluster) {
@@ -116,7 +116,7 @@ func (r reader) suspends(cluster string) bool {
 
 // resolutionRules are for clusters on which the conflict resolution is another than the policy's: a manifest's own
 // annotation counts (mergeConflictResolution in pkg/controllers/binding). So the others' manifests stay as they are when
-// one cluster adopts, and a shadow is never one to overwrite what it finds.
+// one cluster adopts, and on an observed cluster nothing is ever overwritten.
 func resolutionRules(desired backends.Desired) []any {
 	clusters := map[string][]string{}
 	for _, t := range desired.Targets {

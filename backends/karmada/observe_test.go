@@ -19,8 +19,8 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// shadow makes the one cluster of a converged world a shadow, all the way down.
-func shadow(l *world) {
+// makeObserved makes the one cluster of a converged world an observed one, all the way down.
+func makeObserved(l *world) {
 	yes := true
 	suspension := policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m1"}}}
 	l.policy = withSuspension(l.policy, suspension)
@@ -32,9 +32,9 @@ func shadow(l *world) {
 	l.works[0].Status.Conditions[0].Status = metav1.ConditionFalse
 }
 
-// ran is a shadow that runs what its Work holds.
+// ran is an observed cluster that runs what its Work holds.
 func ran(l *world) {
-	shadow(l)
+	makeObserved(l)
 	l.works[0].Status.ManifestStatuses[0].Status.Raw = []byte(`{"replicas":2,"fleetworkloadRevision":"r1"}`)
 }
 
@@ -67,7 +67,7 @@ func resolved(w work, resolution string) work {
 // insisting is a world in which Karmada can release the one cluster twice.
 func insisting(l *world) { l.works[0] = resolved(l.works[0], overwrite) }
 
-// ownedWork is another cluster's Work, which is no shadow.
+// ownedWork is another cluster's Work, which is not observed.
 func ownedWork(w work, cluster string) work {
 	no := false
 	obj := w.DeepCopy()
@@ -98,7 +98,7 @@ func TestRunsAsHeld(t *testing.T) {
 	}
 }
 
-// TestStaying: an owned cluster is not left while another one is a shadow.
+// TestStaying: an owned cluster is not left while another one is observed.
 func TestStaying(t *testing.T) {
 	_, live := converged(t)
 	desired := func(owner backends.Mode, clusters ...string) backends.Desired {
@@ -128,16 +128,16 @@ func TestStaying(t *testing.T) {
 	if with, _ = holdUnsaid(adopts, nil, live, fleetOf(metav1.ConditionTrue, "m0", "m2")); len(with.Targets) != 2 {
 		t.Errorf("Karmada does not know the cluster: %+v", with.Targets)
 	}
-	shadow(&live)
+	makeObserved(&live)
 	if _, stay = holdUnsaid(d, left, live, fleet); len(stay) > 0 {
-		t.Errorf("a shadow stays: %v", stay)
+		t.Errorf("an observed cluster stays: %v", stay)
 	}
 }
 
-// TestAShadowIsSparedBeforeItsClusterIsLeft: what is written first, and when the placement may follow.
-func TestAShadowIsSparedBeforeItsClusterIsLeft(t *testing.T) {
+// TestAnObservedClusterIsSparedBeforeItIsLeft: what is written first, and when the placement may follow.
+func TestAnObservedClusterIsSparedBeforeItIsLeft(t *testing.T) {
 	_, live := converged(t)
-	shadow(&live)
+	makeObserved(&live)
 	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m2", replicas: 2})
 	step := decide(d, mustRender(t, d), live)
 	if len(step.writes) != 1 || step.writes[0].object.GetKind() != "OverridePolicy" || step.waiting != "Karmada to let go of m1" {
@@ -188,7 +188,7 @@ func carrierOf(t *testing.T, users ...backends.Key) (*workv1alpha1.Work, carrier
 	return w, want
 }
 
-func TestCompanionOfAShadow(t *testing.T) {
+func TestCompanionOfAnObservedCluster(t *testing.T) {
 	key := testQuery().Key
 	other := backends.Key{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: "other"}, UID: "o"}
 	live, want := carrierOf(t, key)
@@ -211,7 +211,7 @@ func TestCompanionOfAShadow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if step = nextObserve(given, &anew, key); !newWork(step.patch).suspended() || !bytes.Contains(step.patch.Spec.Workload.Manifests[0].Raw, []byte(`"two"`)) {
-		t.Errorf("the content of a shadow's companion is behind: %+v", step)
+		t.Errorf("the content of an observed cluster's companion is behind: %+v", step)
 	}
 	if step = nextObserve(given, nil, key); !equality.Semantic.DeepEqual(step.patch.Spec, given.Spec) {
 		t.Errorf("what is not listed was changed: %+v", step)
@@ -224,7 +224,7 @@ func TestCompanionOfAShadow(t *testing.T) {
 		t.Errorf("Karmada's marks would stay: %+v", leave)
 	}
 	if leave := nextLeaving(given, key, v1alpha1.DeletionPolicyDelete, true); !leave.release || leave.remove {
-		t.Errorf("a shadow's companion would be deleted: %+v", leave)
+		t.Errorf("an observed cluster's companion would be deleted: %+v", leave)
 	}
 
 	owned, err := nextCarrier(given, want, key, true)
@@ -240,6 +240,6 @@ func TestCompanionOfAShadow(t *testing.T) {
 	}
 	leave = nextLeaving(step.patch, other, v1alpha1.DeletionPolicyDelete, true)
 	if leave.patch == nil || !newWork(leave.patch).suspended() || !newWork(leave.patch).preserved() {
-		t.Errorf("left to a shadow and still owned: %+v", leave)
+		t.Errorf("left to one that observes and still owned: %+v", leave)
 	}
 }

@@ -50,10 +50,10 @@ func (l *trial) report(what string, d backends.Desired, cluster string, want fun
 	})
 }
 
-func yielded(c backends.ClusterObservation) bool { return c.Released() }
+func isReleased(c backends.ClusterObservation) bool { return c.Released() }
 
-// TestOwnedClusterWaitsForShadows: preserving is one field of the policy for all clusters.
-func TestOwnedClusterWaitsForShadows(t *testing.T) {
+// TestOwnedClusterWaitsForObserved: preserving is one field of the policy for all clusters.
+func TestOwnedClusterWaitsForObserved(t *testing.T) {
 	t.Parallel()
 	l := newLive(t)
 	m1, m2 := share{cluster: "member1", replicas: 2}, share{cluster: "member2", replicas: 2}
@@ -70,7 +70,7 @@ func TestOwnedClusterWaitsForShadows(t *testing.T) {
 		}
 		return ""
 	})
-	l.report("yielded", d, "member1", yielded)
+	l.report("released", d, "member1", isReleased)
 	if l.member("member2") == nil {
 		t.Fatal("member2 was left")
 	}
@@ -92,8 +92,8 @@ func (l *trial) gone(cluster string) {
 	})
 }
 
-// TestDeleteSparesShadows: Delete, with both policies, of shadows next to what is owned.
-func TestDeleteSparesShadows(t *testing.T) {
+// TestDeleteSparesObserved: Delete, with both policies, of an observed cluster next to one that is owned.
+func TestDeleteSparesObserved(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestDeleteSparesShadows(t *testing.T) {
 			l.apply("create", l.duplicated("r1", firstImage, m1, m2))
 			m1.owner = backends.ModeObserve
 			d := l.duplicated("r2", secondImage, m1, m2)
-			l.apply("a change, with a shadow", d)
-			l.report("yielded", d, "member1", yielded)
+			l.apply("a change, with an observed cluster", d)
+			l.report("released", d, "member1", isReleased)
 			l.wantMember("member2", 2, secondImage, 2)
 			l.delete("deleted", d, policy)
 			l.wantMember("member1", 1, firstImage, 2)
@@ -121,14 +121,14 @@ func TestDeleteSparesShadows(t *testing.T) {
 // has changed meanwhile, the second fails and both are done again.
 func TestOrphanWhileWorksChange(t *testing.T) {
 	t.Parallel()
-	for name, owner := range map[string]backends.Mode{"owned": backends.ModeOwn, "a shadow": backends.ModeObserve} {
+	for name, owner := range map[string]backends.Mode{"owned": backends.ModeOwn, "observed": backends.ModeObserve} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLive(t)
 			m1 := share{cluster: "member1", replicas: 2}
 			d := l.duplicated("r1", firstImage, m1)
 			l.apply("create", d)
-			// Of a shadow, Karmada takes its marks off only when the member runs what is held.
+			// On an observed cluster, Karmada takes its marks off only when the member runs what is held.
 			l.report("ready", d, "member1", func(c backends.ClusterObservation) bool { return c.Current && c.Status["readyReplicas"] == int64(2) })
 			m1.owner = owner
 			d = l.duplicated("r1", firstImage, m1)
@@ -189,9 +189,9 @@ func (l *trial) marked(cluster string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(obj.GetLabels())), func(key string) bool { return strings.Contains(key, "karmada") })
 }
 
-// TestShadowOfWhatBearsOldMarks: an object that Karmada takes for its own, left over from an earlier time, is no more in
+// TestObservingWhatBearsOldMarks: an object that Karmada takes for its own, left over from an earlier time, is no more in
 // danger than any other.
-func TestShadowOfWhatBearsOldMarks(t *testing.T) {
+func TestObservingWhatBearsOldMarks(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*trial, backends.Desired){
 		"Delete": func(l *trial, d backends.Desired) { l.delete("deleted", d, v1alpha1.DeletionPolicyDelete) },
@@ -209,7 +209,7 @@ func TestShadowOfWhatBearsOldMarks(t *testing.T) {
 			l.wantMember("member1", 2, secondImage, 2)
 			d.Targets[0].Mode = backends.ModeObserve
 			l.apply("and given up again", d)
-			l.report("yielded", d, "member1", yielded)
+			l.report("released", d, "member1", isReleased)
 			l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
 			l.wantMember("member1", 2, secondImage, 2)
 		},
@@ -224,11 +224,11 @@ func TestShadowOfWhatBearsOldMarks(t *testing.T) {
 			if err := l.members["member1"].Create(t.Context(), old); err != nil {
 				t.Fatal(err)
 			}
-			l.apply("shadows", d)
-			l.report("yielded", d, "member1", yielded)
+			l.apply("observed", d)
+			l.report("released", d, "member1", isReleased)
 			end(l, d)
 			if l.member("member2") != nil {
-				t.Error("a shadow created the workload")
+				t.Error("observing created the workload")
 			}
 			if name != "adopted" {
 				l.wantMember("member1", 1, firstImage, 2)
@@ -249,8 +249,8 @@ func (l *trial) with(d backends.Desired, value string) backends.Desired {
 	return d
 }
 
-// TestCompanionsOfAShadow are neither written nor removed.
-func TestCompanionsOfAShadow(t *testing.T) {
+// TestCompanionsOfAnObservedCluster are neither written nor removed.
+func TestCompanionsOfAnObservedCluster(t *testing.T) {
 	t.Parallel()
 	l := newLive(t)
 	m1, m2 := share{cluster: "member1", replicas: 1}, share{cluster: "member2", replicas: 1}
@@ -269,8 +269,8 @@ func TestCompanionsOfAShadow(t *testing.T) {
 	value("member1", "one")
 	m1.owner = backends.ModeObserve
 	d := l.with(l.duplicated("r1", firstImage, m1, m2), "two")
-	l.apply("a change, with a shadow", d)
-	l.report("yielded", d, "member1", yielded)
+	l.apply("a change, with an observed cluster", d)
+	l.report("released", d, "member1", isReleased)
 	value("member2", "two")
 	value("member1", "one")
 	none := d
@@ -283,7 +283,7 @@ func TestCompanionsOfAShadow(t *testing.T) {
 	m1.owner = backends.ModeObserve
 	d = l.with(l.duplicated("r1", firstImage, m1, m2), "three")
 	l.apply("given up again", d)
-	l.report("yielded", d, "member1", yielded)
+	l.report("released", d, "member1", isReleased)
 	l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
 	value("member1", "three")
 }
@@ -299,7 +299,7 @@ func TestUIDIsReported(t *testing.T) {
 		return live != nil && c.UID == live.GetUID() && c.Status["replicas"] == int64(1)
 	})
 	d.Targets[0].Mode = backends.ModeObserve
-	l.apply("a shadow", d)
+	l.apply("observed", d)
 	l.report("its UID still", d, "member1", func(c backends.ClusterObservation) bool {
 		return c.Released() && c.UID == l.member("member1").GetUID() && c.Applied == metav1.ConditionUnknown && !c.Current
 	})

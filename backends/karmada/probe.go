@@ -15,7 +15,7 @@ import (
 )
 
 // Karmada reports nothing of a member object that it has not written. But it says why it could not write one, and that is
-// how a look (R15) gets its answer: it is dispatched, with a label that no API server takes, so that nothing can come of it.
+// how a probe (R15) gets its answer: it is dispatched, with a label that no API server takes, so that nothing can come of it.
 //
 //	1 With conflict resolution Abort. "Karmada will not manage this resource" means that there is an object; where there is
 //	  none, Karmada tries to create it, and the API server refuses the label.
@@ -24,15 +24,15 @@ import (
 //	  the API server refuses the label: the number is on its way when the interpreter is, or else not known.
 //
 // The answers stand in the Work's condition Applied, which says nothing of when; Karmada asks again at growing intervals. A
-// look is listed among shadows where a Work is about to go: what it stands for may bear Karmada's label all the same.
+// probed cluster is listed among the observed ones where a Work is about to go: its object may bear Karmada's label all the same.
 const (
-	// annotationProbed lists, on the policy, the clusters that are looked at.
-	annotationProbed = "fleetworkload.io/looks"
-	// probeClosely is a look where there is known to be an object. It never leaves the driver.
-	probeClosely backends.Mode = "LookClosely"
+	// annotationProbed lists, on the policy, the clusters that are probed.
+	annotationProbed = "fleetworkload.io/probed"
+	// probeClosely is a probe where there is known to be an object. It never leaves the driver.
+	probeClosely backends.Mode = "ProbeClosely"
 )
 
-// setProbed records on a policy which clusters are looked at.
+// setProbed records on a policy which clusters are probed.
 func setProbed(policy *unstructured.Unstructured, clusters []string) {
 	setClusters(policy, annotationProbed, clusters)
 }
@@ -42,7 +42,7 @@ func probedOf(policy *unstructured.Unstructured) []string {
 	return clustersIn(policy, annotationProbed)
 }
 
-// looks tells whether the cluster is only asked what it runs.
+// probes tells whether the cluster is only asked what it runs.
 func probes(t backends.Target) bool {
 	return t.Mode == backends.ModeProbe || t.Mode == probeClosely
 }
@@ -88,7 +88,7 @@ func probingClosely(desired backends.Desired, live world) backends.Desired {
 	return desired
 }
 
-// sight reads what a look has brought. retains tells whether Karmada has the interpreter, so that the number is on its way.
+// probeResult reads what a probe has brought. retains tells whether Karmada has the interpreter, so that the number is on its way.
 func (w work) probeResult(manifest *unstructured.Unstructured, retains bool) *backends.ProbeResult {
 	applied := w.applied()
 	if !isProbe(manifest) || applied == nil || applied.Status != metav1.ConditionFalse {
@@ -106,7 +106,7 @@ func (w work) probeResult(manifest *unstructured.Unstructured, retains bool) *ba
 	}
 }
 
-// readProbe is the report of a cluster that is looked at.
+// readProbe is the report of a cluster that is probed.
 func (r reader) readProbe(w work, manifest *unstructured.Unstructured, c backends.ClusterObservation) backends.ClusterObservation {
 	c.Message = "Karmada is asked what runs there already"
 	if message, lost := r.lost[w.cluster]; lost {
@@ -122,7 +122,7 @@ func (r reader) readProbe(w work, manifest *unstructured.Unstructured, c backend
 	return c
 }
 
-// ofEarlierProbe tells whether Applied is the answer to a look, and nothing was tried since.
+// ofEarlierProbe tells whether Applied is the answer to a probe, and nothing was tried since.
 func ofEarlierProbe(manifest *unstructured.Unstructured, applied *metav1.Condition) bool {
 	if isProbe(manifest) || manifest == nil || applied.Status != metav1.ConditionFalse {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
-// asked makes the one cluster of a converged world one that is looked at, with that conflict resolution and answer.
+// asked makes the one cluster of a converged world one that is probed, with that conflict resolution and answer.
 func asked(t *testing.T, l *world, resolution, answer string) {
 	t.Helper()
 	manifest := l.works[0].manifest()
@@ -43,12 +43,12 @@ const (
 		"work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource"
 	sayRefused = `Failed to apply all manifests (0/1): CloneSet.apps.kruise.io "web" is invalid: metadata.labels: Invalid value: "` +
 		lua.ProbeOnly + `": a valid label must be an empty string or consist of alphanumeric characters`
-	sayFive    = "Failed to apply all manifests (0/1): fleetworkload look: the member object has 5 replicas\nstack traceback:"
-	sayUnknown = "Failed to apply all manifests (0/1): fleetworkload look: the member object has ? replicas"
+	sayFive    = "Failed to apply all manifests (0/1): fleetworkload probe: the member object has 5 replicas\nstack traceback:"
+	sayUnknown = "Failed to apply all manifests (0/1): fleetworkload probe: the member object has ? replicas"
 	sayOther   = "Failed to apply all manifests (0/1): connection refused"
 )
 
-func TestSight(t *testing.T) {
+func TestProbeResult(t *testing.T) {
 	five := int32(5)
 	for name, c := range map[string]struct {
 		resolution, answer string
@@ -81,8 +81,8 @@ func TestSight(t *testing.T) {
 	}
 }
 
-// TestALookIsReportedFromTheStart, so that nobody takes its manifest for what a cluster was asked to run.
-func TestALookIsReportedFromTheStart(t *testing.T) {
+// TestAProbeIsReportedFromTheStart, so that nobody takes its manifest for what a cluster was asked to run.
+func TestAProbeIsReportedFromTheStart(t *testing.T) {
 	d, live := converged(t)
 	setProbed(live.policy, []string{"m1"})
 	if o := translate(d.Query, live, backends.Fleet{}).Clusters[0]; o.Probe == nil || o.Probe.Answered {
@@ -94,8 +94,8 @@ func TestALookIsReportedFromTheStart(t *testing.T) {
 	}
 }
 
-// TestTheAnswerOfALookIsNoFailureOfWhatComesAfter: the condition stays until Karmada has tried again.
-func TestTheAnswerOfALookIsNoFailureOfWhatComesAfter(t *testing.T) {
+// TestTheAnswerOfAProbeIsNoFailureOfWhatComesAfter: the condition stays until Karmada has tried again.
+func TestTheAnswerOfAProbeIsNoFailureOfWhatComesAfter(t *testing.T) {
 	for _, answer := range []string{sayFive, sayRefused, sayExists} {
 		d, live := converged(t)
 		asked(t, &live, overwrite, answer)
@@ -136,8 +136,8 @@ func TestWhatIsThereIsAskedClosely(t *testing.T) {
 	}
 }
 
-// TestALookIsSparedBeforeItsClusterIsLeft: its object may bear Karmada's label from an earlier time.
-func TestALookIsSparedBeforeItsClusterIsLeft(t *testing.T) {
+// TestAProbedClusterIsSparedBeforeItIsLeft: its object may bear Karmada's label from an earlier time.
+func TestAProbedClusterIsSparedBeforeItIsLeft(t *testing.T) {
 	_, live := converged(t)
 	asked(t, &live, overwrite, sayFive)
 	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m2", replicas: 2})

@@ -53,9 +53,9 @@ type rendered struct {
 	replicas map[string]int32
 	// total is what the template asks for; nil for kinds without replicas.
 	total *int64
-	// held are the clusters to which nothing is dispatched, shadows those of them that are shadows, sorted.
+	// held are the clusters to which nothing is dispatched, observed those of them that are observed, sorted.
 	held, observed []string
-	// looks are the clusters that are only asked what they run, sorted.
+	// probed are the clusters that are only asked what they run, sorted.
 	probed []string
 }
 

@@ -129,40 +129,40 @@ func TestTranslate(t *testing.T) {
 		},
 		"empty status": {edit: func(l *world) { status(l.works[0], `{}`) }, want: backends.ClusterObservation{Applied: "True"}},
 		"no status":    {edit: func(l *world) { l.works[0].Status.ManifestStatuses = nil }, want: backends.ClusterObservation{Applied: "True"}},
-		"shadow": {
-			edit: shadow,
+		"observed": {
+			edit: makeObserved,
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceReleased},
 		},
-		"a shadow whose Work does not know it yet": {
-			edit: func(l *world) { shadow(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil },
+		"an observed cluster whose Work does not know it yet": {
+			edit: func(l *world) { makeObserved(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
-		"a shadow that may still be written": {
-			edit: func(l *world) { shadow(l); l.works[0].Status.Conditions[0].Status = metav1.ConditionTrue },
+		"an observed cluster that may still be written": {
+			edit: func(l *world) { makeObserved(l); l.works[0].Status.Conditions[0].Status = metav1.ConditionTrue },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
-		"a shadow whose binding says otherwise": {
-			edit: func(l *world) { shadow(l); l.binding.Spec.Suspension = nil },
+		"an observed cluster whose binding says otherwise": {
+			edit: func(l *world) { makeObserved(l); l.binding.Spec.Suspension = nil },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
-		"a hold is no shadow": {
-			edit: func(l *world) { shadow(l); setObserved(l.policy, nil) },
+		"a held cluster is not observed": {
+			edit: func(l *world) { makeObserved(l); setObserved(l.policy, nil) },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
-		"a shadow that is leaving": {
-			edit: func(l *world) { shadow(l); l.binding.Spec.Clusters = nil },
+		"an observed cluster that is leaving": {
+			edit: func(l *world) { makeObserved(l); l.binding.Spec.Clusters = nil },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceRemoving},
 		},
-		"a shadow whose Work goes": {
+		"an observed cluster whose Work goes": {
 			edit: func(l *world) {
-				shadow(l)
+				makeObserved(l)
 				l.works[0] = poisoned(l.works[0])
 				l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			},
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceLeaving},
 		},
-		"a shadow whose Work goes and was never spared": {
-			edit: func(l *world) { shadow(l); l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+		"an observed cluster whose Work goes and was never spared": {
+			edit: func(l *world) { makeObserved(l); l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceRemoving},
 		},
 		"the member object has a UID": {
@@ -271,26 +271,26 @@ func TestDeleteOrder(t *testing.T) {
 			waits: "Karmada to take up what becomes of the member objects"},
 		"works are waited for": {policy: "Delete", edit: goneTemplate, waits: "Karmada to leave m1"},
 		"then the policy goes": {policy: "Delete", edit: func(l *world) { goneTemplate(l); l.works = nil }, write: "PropagationPolicy", remove: true, waits: "the policies to go"},
-		"a shadow that runs what is held is released by Karmada": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
+		"an observed cluster that runs what is held is released by Karmada": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
 			edit: func(l *world) { ran(l); insisting(l) }},
-		"a shadow that runs something else is spared": {policy: "Orphan", write: "OverridePolicy", waits: "Karmada to let go of m1",
-			edit: func(l *world) { shadow(l) }},
+		"an observed cluster that runs something else is spared": {policy: "Orphan", write: "OverridePolicy", waits: "Karmada to let go of m1",
+			edit: func(l *world) { makeObserved(l) }},
 		"which is waited for": {policy: "Orphan", waits: "Karmada to let go of m1",
-			edit: func(l *world) { shadow(l); l.override = withSpared(l.policy, testQuery().Key, []string{"m1"}) }},
+			edit: func(l *world) { makeObserved(l); l.override = withSpared(l.policy, testQuery().Key, []string{"m1"}) }},
 		"and then the template goes": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
-			edit: func(l *world) { shadow(l); l.works[0] = poisoned(l.works[0]) }},
+			edit: func(l *world) { makeObserved(l); l.works[0] = poisoned(l.works[0]) }},
 		"and Karmada's finalizer": {policy: "Delete", waits: "Karmada to leave m1", releasedWorks: 1,
-			edit: func(l *world) { shadow(l); l.works[0] = poisoned(l.works[0]); goneTemplate(l) }},
-		"to delete, shadows are spared": {policy: "Delete", edit: ran, write: "OverridePolicy", waits: "Karmada to let go of m1"},
-		"a shadow next to what is deleted is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
+			edit: func(l *world) { makeObserved(l); l.works[0] = poisoned(l.works[0]); goneTemplate(l) }},
+		"to delete, observed clusters are spared": {policy: "Delete", edit: ran, write: "OverridePolicy", waits: "Karmada to let go of m1"},
+		"an observed cluster next to what is deleted is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
 			edit: func(l *world) { ran(l); l.works = append(l.works, ownedWork(l.works[0], "m2")) }},
 		"before the others are deleted": {policy: "Delete", write: "PropagationPolicy", waits: "Karmada to take up the deletion policy",
 			edit: func(l *world) {
 				ran(l)
 				l.works = []work{poisoned(l.works[0]), ownedWork(l.works[0], "m2")}
 			}},
-		"without a policy what may be a shadow is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
-			edit: func(l *world) { shadow(l); l.policy = nil }},
+		"without a policy what may be observed is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
+			edit: func(l *world) { makeObserved(l); l.policy = nil }},
 		"nothing left":              {policy: "Delete", edit: func(l *world) { *l = world{} }},
 		"a template without policy": {policy: "Delete", edit: func(l *world) { l.policy, l.binding, l.works = nil, nil, nil }, write: "CloneSet", remove: true, waits: "the template to go"},
 	}

@@ -54,7 +54,7 @@ type simulation struct {
 	// clock is the time. It passes when nothing else is left to happen.
 	clock   time.Time
 	members map[string][]string
-	// yielded are the clusters that another owner may write since it was said of them; trespasses are writes there.
+	// released are the clusters that another owner may write since it was said of them; trespasses are writes there.
 	released   map[string]bool
 	trespasses []string
 	// misspoken is how often that has happened since the last change.
@@ -474,12 +474,12 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 	return step.waiting == "" && len(step.writes) == 0 && len(blocked) == 0
 }
 
-// claims: once the policy is being changed so that a cluster is owned, it must not be said to have yielded.
+// claims: once the policy is being changed so that a cluster is owned, it must not be said to be released.
 func (s *simulation) claims(d backends.Desired) {
 	for _, c := range translate(d.Query, s.now, backends.Fleet{}).Clusters {
 		for _, t := range d.Targets {
 			if t.Cluster == c.Cluster && t.Mode != backends.ModeObserve && c.Released() {
-				s.trespasses = append(s.trespasses, c.Cluster+" is owned and said to have yielded")
+				s.trespasses = append(s.trespasses, c.Cluster+" is owned and said to be released")
 			}
 		}
 	}
@@ -636,19 +636,19 @@ func expect(expected map[string][]string, owners map[string]backends.Mode, d bac
 		}
 		expected[cluster] = append(seen, manifest)
 	}
-	listed, shadows := map[string]bool{}, false
+	listed, observing := map[string]bool{}, false
 	for _, t := range d.Targets {
 		listed[t.Cluster] = true
 		switch {
 		case t.Mode == backends.ModeObserve:
-			owners[t.Cluster], shadows = t.Mode, true
+			owners[t.Cluster], observing = t.Mode, true
 		case t.Mode != backends.ModeHold:
 			owners[t.Cluster] = backends.ModeOwn
 			add(t.Cluster, what(t.Manifest))
 		}
 	}
 	for _, cluster := range []string{"m1", "m2", "m3", "m4"} {
-		if listed[cluster] || owners[cluster] == backends.ModeOwn && shadows {
+		if listed[cluster] || owners[cluster] == backends.ModeOwn && observing {
 			continue
 		}
 		if owners[cluster] == backends.ModeOwn {

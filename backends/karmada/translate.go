@@ -81,7 +81,7 @@ func (r reader) read(w work) backends.ClusterObservation {
 	final := w.terminating() || r.live.binding == nil || r.live.binding.DeletionTimestamp != nil // Karmada renders it no more
 	removing := final || !wanted
 	c.Held = w.suspended() && suspendsOn(r.suspension, w.cluster)
-	c.Presence = backends.PresenceOf(removing, !removing && r.released(w) || final && w.gaveUp())
+	c.Presence = backends.PresenceOf(removing, !removing && r.released(w) || final && w.wasReleased())
 	if uid, brought := c.Status[lua.FieldUID].(string); brought {
 		// It is of no kind's status.
 		c.UID = types.UID(uid)

@@ -30,7 +30,7 @@ type world struct {
 	binding  *workv1alpha2.ResourceBinding
 	// works are sorted by cluster.
 	works []work
-	// retains is true when Karmada has our interpreter that answers looks.
+	// retains is true when Karmada has our interpreter that answers probes.
 	retains bool
 }
 

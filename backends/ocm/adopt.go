@@ -13,9 +13,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-// refuseCarried fails when an object that was looked at, and is about to be taken over, is carried by a ManifestWork of
+// refuseCarried fails when an object that was probed, and is about to be taken over, is carried by a ManifestWork of
 // somebody else: both would write it, and the other one would remove it. The works are those of the clusters to be
-// written. Nothing is asked of the hub but for those whose last word was a look.
+// written. Nothing is asked of the hub but for those whose last word was a probe.
 func (d *Driver) refuseCarried(ctx context.Context, works map[string]*unstructured.Unstructured) error {
 	_, err := inParallel(ctx, works, func(cluster string, work *unstructured.Unstructured) (string, error) {
 		r, err := d.reports.read(work)

@@ -260,13 +260,13 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 		}
 		jobs[work.GetNamespace()].work = work
 	}
-	looked := map[string]*unstructured.Unstructured{}
+	owned := map[string]*unstructured.Unstructured{}
 	for cluster, j := range jobs {
 		if j.target != nil && j.target.mode.Owns() && j.work != nil {
-			looked[cluster] = j.work
+			owned[cluster] = j.work
 		}
 	}
-	if err := d.refuseCarried(ctx, looked); err != nil {
+	if err := d.refuseCarried(ctx, owned); err != nil {
 		return nil, err
 	}
 	waiting, err := inParallel(ctx, jobs, func(cluster string, j *job) (string, error) {

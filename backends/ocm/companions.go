@@ -101,7 +101,7 @@ func (d *Driver) applyCarrier(
 func needOf(annotations map[string]string, key backends.Key, target clusterPlan, c carrier) companions.Need {
 	need := companions.ReadNeed(annotations)
 	if !target.mode.Owns() {
-		return need.Shadowing(key)
+		return need.Observing(key)
 	}
 	return need.Owning(key, c.companion.Elsewhere[target.cluster])
 }
@@ -280,7 +280,7 @@ func (d *Driver) hasArrived(work *unstructured.Unstructured, target clusterPlan)
 	return err == nil && r.state().applied == metav1.ConditionTrue
 }
 
-// giveUpCarrier makes a companion that is no longer listed a shadow, as the workload is: another backend may remove it.
+// giveUpCarrier makes a companion that is no longer listed one that is only observed, as the workload is: another backend may remove it.
 func (d *Driver) giveUpCarrier(ctx context.Context, live *unstructured.Unstructured, key backends.Key, ready bool) (waiting string, err error) {
 	if live.GetDeletionTimestamp() != nil {
 		return "", nil
@@ -290,7 +290,7 @@ func (d *Driver) giveUpCarrier(ctx context.Context, live *unstructured.Unstructu
 		return "", err
 	}
 	c := backends.Companion{Object: carried(live), Shared: isShared(live)}
-	need := companions.ReadNeed(live.GetAnnotations()).Shadowing(key)
+	need := companions.ReadNeed(live.GetAnnotations()).Observing(key)
 	if need.Owned() { // others go on being served
 		return "", d.patchCarrier(ctx, live, asWritten(live, asBefore(live, carrierFromLive(live)), need), c)
 	}
@@ -331,8 +331,8 @@ func (d *Driver) leaveCarrier(
 	return awaiting(companions.Title(obj), companions.Say(obj.GetKind(), m.waiting)), err
 }
 
-// leftTo is a carrier that one user leaves to others. To shadows it is left as one, and where another backend delivers, as one
-// that only looks.
+// leftTo is a carrier that one user leaves to others. To those that observe it is left as one that is only observed, and
+// where another backend delivers, as one that is ReadOnly.
 func (d *Driver) leftTo(live *unstructured.Unstructured, s state, left companions.Need) *unstructured.Unstructured {
 	work := carrierFromLive(live)
 	switch {

@@ -28,9 +28,9 @@ const (
 type state struct {
 	exists   bool
 	deleting bool
-	// gaveUp is true while what had yielded is being deleted.
-	gaveUp bool
-	held   bool
+	// wasReleased is true while what was released is being deleted.
+	wasReleased bool
+	held        bool
 	// observe is true when the object may be another backend's, whatever else the ManifestWork says.
 	observe bool
 	// probe is true of an observed one that is there to ask.
@@ -183,7 +183,7 @@ func next(s state, in intent) move {
 	}
 }
 
-// nextObserve has the agent look and not write. What it owns by an ownerReference it has to give up first: ReadOnly leaves
+// nextObserve has the agent observe and not write. What it owns by an ownerReference it has to give up first: ReadOnly leaves
 // that as it is (ocm pkg/work/spoke/apply, ReadOnlyApply).
 func nextObserve(s state, in intent) move {
 	observe := func(m move, waiting string) move {
@@ -200,11 +200,11 @@ func nextObserve(s state, in intent) move {
 		// The object is there, so that CreateOnly writes nothing but the ownerReference.
 		return observe(disown, "the agent to give the object up")
 	default:
-		return observe(probe, "the agent to confirm that it only looks")
+		return observe(probe, "the agent to confirm that it only observes")
 	}
 }
 
-// nextProbe has the agent look. What it finds was never owned, so that there is nothing to give up.
+// nextProbe has the agent probe. What it finds was never owned, so that there is nothing to give up.
 func nextProbe(s state, in intent) move {
 	m := probe
 	m.observe, m.probe = true, true
@@ -224,9 +224,9 @@ func (s state) probing() bool {
 		(s.object == presenceForeign || s.object == presenceMissing)
 }
 
-// yielded tells whether the agent has confirmed that it neither writes the object nor would delete it.
+// released tells whether the agent has confirmed that it neither writes the object nor would delete it.
 func (s state) released() bool {
-	return s.gaveUp || s.exists && s.observe && !s.probe && !s.deleting && s.applied == metav1.ConditionTrue &&
+	return s.wasReleased || s.exists && s.observe && !s.probe && !s.deleting && s.applied == metav1.ConditionTrue &&
 		s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
 		(s.object == presenceMissing || s.object != presenceUnknown && !s.owned)
 }

@@ -21,7 +21,7 @@ type world struct {
 	strategy workv1.UpdateStrategyType
 	deletion workv1.DeletePropagationPolicyType
 	held     bool
-	shadow   bool
+	observed bool
 	asks     bool
 	deleting bool
 	// generation, and the ones that the agent has acted on and looked at.
@@ -53,7 +53,7 @@ func (w *world) state() state {
 		return state{}
 	}
 	s := state{
-		exists: true, deleting: w.deleting, held: w.held, observe: w.shadow, probe: w.asks, strategy: w.strategy, deletion: w.deletion,
+		exists: true, deleting: w.deleting, held: w.held, observe: w.observed, probe: w.asks, strategy: w.strategy, deletion: w.deletion,
 		applied: metav1.ConditionUnknown, owned: true, asked: w.asked, untouched: !w.told,
 	}
 	if w.applied == w.generation {
@@ -92,7 +92,7 @@ func (w *world) drive(in intent) move {
 			w.strategy, w.deletion = m.strategy, m.deletion
 			w.generation++
 		}
-		w.held, w.shadow, w.asks, w.asked = m.held, m.observe, m.probe, askedOf(m.removing)
+		w.held, w.observed, w.asks, w.asked = m.held, m.observe, m.probe, askedOf(m.removing)
 		w.told = w.told || w.strategy != workv1.UpdateStrategyTypeReadOnly
 	case writeMarks:
 		w.held = true
@@ -174,7 +174,7 @@ func (w *world) finalize() {
 		w.log = append(w.log, "agent: object deleted")
 		w.object, w.owned = presenceMissing, false
 	}
-	w.strategy, w.deletion, w.deleting, w.held, w.shadow, w.asks = "", "", false, false, false, false
+	w.strategy, w.deletion, w.deleting, w.held, w.observed, w.asks = "", "", false, false, false, false
 	w.generation, w.applied, w.looked, w.asked, w.told = 1, 0, 0, time.Time{}, false
 }
 
@@ -213,12 +213,12 @@ func newWorld(r *rand.Rand) *world {
 }
 
 var (
-	want   = intent{wanted: true, ready: true}
-	adopt  = intent{wanted: true, ready: true, adopt: true}
-	remove = intent{policy: v1alpha1.DeletionPolicyDelete, ready: true}
-	orphan = intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}
-	shadow = intent{wanted: true, observe: true, ready: true}
-	asking = intent{wanted: true, observe: true, probe: true, adopt: true, ready: true}
+	want    = intent{wanted: true, ready: true}
+	adopt   = intent{wanted: true, ready: true, adopt: true}
+	remove  = intent{policy: v1alpha1.DeletionPolicyDelete, ready: true}
+	orphan  = intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}
+	observe = intent{wanted: true, observe: true, ready: true}
+	asking  = intent{wanted: true, observe: true, probe: true, adopt: true, ready: true}
 )
 
 // TestAnyIntents changes what is wanted at random times, and checks that nothing is lost or left in the end.
@@ -291,22 +291,22 @@ func TestHoldWritesNothing(t *testing.T) {
 	}
 }
 
-// TestShadowIsNoDanger: from wherever it comes, once it says that it has yielded, nothing but a wish to own writes or removes
+// TestObservingIsNoDanger: from wherever it comes, once it says that it is released, nothing but a wish to own writes or removes
 // the object.
-func TestShadowIsNoDanger(t *testing.T) {
+func TestObservingIsNoDanger(t *testing.T) {
 	for seed := range int64(20000) {
 		r := rand.New(rand.NewSource(seed))
 		w := newWorld(r)
 		for range r.Intn(4) {
-			w.random(r, []intent{want, adopt, remove, orphan, shadow}[r.Intn(5)], r.Intn(12))
+			w.random(r, []intent{want, adopt, remove, orphan, observe}[r.Intn(5)], r.Intn(12))
 		}
-		w.settle(t, shadow, func() bool { return w.state().released() })
+		w.settle(t, observe, func() bool { return w.state().released() })
 		before, writes := w.object, w.writes
 		if w.owned {
-			t.Fatalf("seed %d: it has yielded and owns\n%s", seed, strings.Join(w.log, "\n"))
+			t.Fatalf("seed %d: it is released and owns\n%s", seed, strings.Join(w.log, "\n"))
 		}
 		for range r.Intn(4) {
-			w.random(r, shadow, r.Intn(8))
+			w.random(r, observe, r.Intn(8))
 		}
 		last := []intent{remove, orphan}[r.Intn(2)]
 		w.random(r, last, r.Intn(12))
@@ -317,9 +317,9 @@ func TestShadowIsNoDanger(t *testing.T) {
 	}
 }
 
-// TestLookWritesNothing: whatever is found, and whatever was asked before without owning it, a look and its removal leave it
+// TestProbeWritesNothing: whatever is found, and whatever was asked before without owning it, a probe and its removal leave it
 // as it is; and it is answered.
-func TestLookWritesNothing(t *testing.T) {
+func TestProbeWritesNothing(t *testing.T) {
 	for seed := range int64(20000) {
 		r := rand.New(rand.NewSource(seed))
 		w := newWorld(r)
@@ -383,26 +383,26 @@ func TestTranscripts(t *testing.T) {
 			world: &world{object: presenceMissing, notServed: true}, in: []intent{want, want, remove},
 			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "delete"},
 		},
-		"a shadow from the start": {
-			world: &world{object: presenceForeign}, in: []intent{shadow, shadow, remove},
+		"observed from the start": {
+			world: &world{object: presenceForeign}, in: []intent{observe, observe, remove},
 			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "delete"},
 		},
-		"looked at, then taken over": {
+		"probed, then taken over": {
 			world: &world{object: presenceForeign}, in: []intent{asking, asking, adopt, adopt},
 			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ServerSideApply+Orphan"},
 		},
-		"looked at, and left alone": {
+		"probed, and left alone": {
 			world: &world{object: presenceForeign}, in: []intent{asking, remove, remove},
 			log: []string{"ReadOnly+Orphan", "delete", "wait for "},
 		},
 		"handed away and back": {
-			world: &world{object: presenceOurs}, in: []intent{adopt, shadow, shadow, want, shadow, orphan},
+			world: &world{object: presenceOurs}, in: []intent{adopt, observe, observe, want, observe, orphan},
 			log: []string{
 				"ServerSideApply+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ReadOnly+Orphan", "delete",
 			},
 		},
 		"handed away on its way out": {
-			world: &world{object: presenceOurs}, in: []intent{adopt, remove, shadow, shadow, shadow},
+			world: &world{object: presenceOurs}, in: []intent{adopt, remove, observe, observe, observe},
 			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "ReadOnly+Orphan", "CreateOnly+Orphan", "ReadOnly+Orphan"},
 		},
 		"delete called off": {
@@ -458,7 +458,7 @@ func TestMarksAreTakenOffAnOrphan(t *testing.T) {
 		"no marks":                     {changed(left, func(s *state) { s.marks = "" }), alone, "delete", ""},
 		"another backend is there too": {left, intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}, "delete", ""},
 		"another backend delivers it":  {changed(left, func(s *state) { s.elsewhere = true }), alone, "delete", ""},
-		"it only looked":               {changed(left, func(s *state) { s.strategy = probe.strategy; s.owned = false }), alone, "delete", ""},
+		"it was ReadOnly":              {changed(left, func(s *state) { s.strategy = probe.strategy; s.owned = false }), alone, "delete", ""},
 		"the agent has not applied it": {changed(taken, func(s *state) { s.applied = metav1.ConditionUnknown }), alone, "wait for " + unmarking, ""},
 		"the cluster refuses it":       {changed(taken, func(s *state) { s.applied = metav1.ConditionFalse }), alone, "CreateOnly+Orphan", ""},
 	} {

@@ -27,8 +27,8 @@ type report struct {
 	uid        string
 	generation int64
 	deleting   bool
-	// gaveUp is true of one that is being deleted and had yielded before: deleting it changes nothing on the cluster.
-	gaveUp      bool
+	// wasReleased is true of one that is being deleted and was released before: deleting it changes nothing on the cluster.
+	wasReleased bool
 	annotations map[string]string
 	// strategy is empty when the ManifestWork names none.
 	strategy workv1.UpdateStrategyType
@@ -77,7 +77,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		last.deleting = false
 		last.applied = since(obj.GetGeneration()-1, workv1.WorkApplied)
 		last.available = since(obj.GetGeneration()-1, workv1.WorkAvailable)
-		r.gaveUp = last.state().released()
+		r.wasReleased = last.state().released()
 	}
 	return r, nil
 }
@@ -131,7 +131,7 @@ func feedbackValues(values []workv1.FeedbackValue) map[string]any {
 // state reads where the workload stands; see next.
 func (r report) state() state {
 	s := state{
-		exists: true, deleting: r.deleting, gaveUp: r.gaveUp, held: r.annotations[annotationHeld] != "",
+		exists: true, deleting: r.deleting, wasReleased: r.wasReleased, held: r.annotations[annotationHeld] != "",
 		observe:  r.annotations[annotationObserved] != "",
 		probe:    r.annotations[annotationObserved] == probeOfObserved,
 		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,
@@ -226,15 +226,15 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 // probed is what a probe has brought. Where the kind is not served there can be no object.
 func (r report) probed(s state) *backends.ProbeResult {
 	found := s.object == presenceOurs || s.object == presenceForeign
-	sight := &backends.ProbeResult{
+	result := &backends.ProbeResult{
 		Answered: s.notServed || s.applied == metav1.ConditionTrue && (s.object == presenceMissing || found && r.feedbackSynced()),
 		Exists:   found,
 	}
 	if n, told := r.values[feedbackReplicas].(int64); told && found {
 		replicas := int32(n)
-		sight.Replicas = &replicas
+		result.Replicas = &replicas
 	}
-	return sight
+	return result
 }
 
 // current tells whether the values speak about the manifest that the hub holds. The agent stamps the generation of the

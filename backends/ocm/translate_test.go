@@ -202,13 +202,13 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestGivenUp: what had yielded when it was deleted is no danger, and nothing else is that is being deleted.
-func TestGivenUp(t *testing.T) {
+// TestWasReleased: what was released when it was deleted is no danger, and anything else that is being deleted is one.
+func TestWasReleased(t *testing.T) {
 	deleted := func(w *workv1.ManifestWork) { // markAsDeleting in pkg/registry/generic/registry/store.go of the API server
 		now := metav1.Now()
 		w.DeletionTimestamp, w.Generation = &now, w.Generation+1
 	}
-	shadow := all(strategy(workv1.UpdateStrategyTypeReadOnly), func(w *workv1.ManifestWork) {
+	observed := all(strategy(workv1.UpdateStrategyTypeReadOnly), func(w *workv1.ManifestWork) {
 		w.Annotations[annotationObserved] = "true"
 		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
 	})
@@ -216,16 +216,16 @@ func TestGivenUp(t *testing.T) {
 		change func(*workv1.ManifestWork)
 		want   bool
 	}{
-		"shadow":                        {shadow, true},
-		"deleted":                       {all(shadow, deleted), true},
-		"deleted after an edit":         {all(shadow, newGeneration, deleted), false},
-		"edited after the deletion":     {all(shadow, deleted, newGeneration), false},
-		"deleted and still owned":       {all(shadow, value(feedbackOwner, "hash-shop-web-74ca86d9da"), deleted), false},
-		"deleted, and it was no shadow": {deleted, false},
+		"observed":                    {observed, true},
+		"deleted":                     {all(observed, deleted), true},
+		"deleted after an edit":       {all(observed, newGeneration, deleted), false},
+		"edited after the deletion":   {all(observed, deleted, newGeneration), false},
+		"deleted and still owned":     {all(observed, value(feedbackOwner, "hash-shop-web-74ca86d9da"), deleted), false},
+		"deleted, and never observed": {deleted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := loadWork(t, c.change).state().released(); got != c.want {
-				t.Errorf("yielded %t, want %t", got, c.want)
+				t.Errorf("released %t, want %t", got, c.want)
 			}
 		})
 	}

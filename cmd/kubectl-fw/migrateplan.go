@@ -81,7 +81,7 @@ func (r *rehearsal) writeClusters(out io.Writer) error {
 	line("CLUSTER", "ON "+strings.ToUpper(r.to), "WAVE", "REPLICAS", "READY", "STEPS")
 	for _, c := range r.clusters {
 		t, _ := r.targetOf(c)
-		steps := append([]string{"shadow", "hand over"}, r.steps(*c.Wave)...)
+		steps := append([]string{"observe", "hand over"}, r.steps(*c.Wave)...)
 		line(c.Name, migration.NameOnTarget(c), number(c.Wave), number(t.Replicas), number(r.ready(t)),
 			strings.Join(append(steps, "release"), ", "))
 	}
@@ -113,7 +113,7 @@ func (r *rehearsal) writeOrder(out io.Writer) {
 		step++
 		fmt.Fprintf(out, "%d. %s\n", step, fmt.Sprintf(format, args...))
 	}
-	say("shadow: backend %s gets the manifests of all clusters and writes none; both must speak of the same objects", r.to)
+	say("observe: backend %s gets the manifests of all clusters and writes none; both must speak of the same objects", r.to)
 	last := int32(0)
 	for _, c := range r.clusters {
 		last = max(last, *c.Wave)

@@ -178,7 +178,7 @@ func (d *decision) step() {
 	case v1alpha1.MigrationPhaseValidating:
 		d.validate()
 	case v1alpha1.MigrationPhaseShadowing:
-		d.shadow()
+		d.observe()
 	case v1alpha1.MigrationPhaseHandingOver:
 		d.handOver()
 	case v1alpha1.MigrationPhaseVerifying:
@@ -206,8 +206,8 @@ func (d *decision) validate() {
 	d.setAll(v1alpha1.MigrationPhaseShadowing)
 }
 
-// shadow waits until the target holds, for every cluster, what the source has there, and speaks of the same object.
-func (d *decision) shadow() {
+// observe waits until the target holds, for every cluster, what the source has there, and speaks of the same object.
+func (d *decision) observe() {
 	ready := true
 	for i := range d.rec.Clusters {
 		c := &d.rec.Clusters[i]
@@ -267,7 +267,7 @@ func because(what, why string) string {
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// begin starts a wave: its clusters become the target's as soon as the source has yielded.
+// begin starts a wave: its clusters become the target's as soon as the source has released them.
 func (d *decision) begin(wave int32) {
 	d.enter(v1alpha1.MigrationPhaseHandingOver)
 	d.rec.Wave, d.rec.WaveStartedAt = &wave, at(d.in.Now)
@@ -645,9 +645,9 @@ func (d *decision) orders() Orders {
 	return o
 }
 
-// undisturbed tells whether the source has nothing to do while the target gets its first shadows. Until these are confirmed
-// it has no right to begin writing, and none need be taken from it: it writes already, and they never did. A change that it is not
-// through with it carries on with.
+// undisturbed tells whether the source has nothing to do while the target begins to observe. Until that is confirmed the
+// source has no right to begin writing, and none need be taken from it: it writes already, and the target never did. A change that
+// the source is not through with it carries on with.
 func (d *decision) undisturbed() bool {
 	return d.rec.Phase == v1alpha1.MigrationPhaseShadowing && !slices.ContainsFunc(d.rec.Clusters,
 		func(c v1alpha1.MigrationClusterStatus) bool {
@@ -670,7 +670,7 @@ func IsTargets(phase v1alpha1.MigrationPhase) bool {
 	}
 }
 
-// modes give the right to write to one side at most: to the one whose the cluster is to be, once the other has yielded.
+// modes give the right to write to one side at most: to the one whose the cluster is to be, once the other has released it.
 func modes(c v1alpha1.MigrationClusterStatus, p Pair) Modes {
 	m := Modes{Source: backends.ModeObserve, Target: backends.ModeObserve}
 	switch {

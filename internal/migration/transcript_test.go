@@ -62,9 +62,9 @@ func (o object) say() string {
 	case o.owns:
 		return "begins"
 	case o.agentOwns:
-		return "yields"
+		return "releases"
 	default:
-		return "looks"
+		return "observes"
 	}
 }
 

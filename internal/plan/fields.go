@@ -44,7 +44,7 @@ var Fields = []Field{
 	{Path: "overrides.partition", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.patches", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "migration", Karmada: "suspension and preserveResourcesOnDeletion", OCM: "ReadOnly works", Needs: backends.FeatureModes},
-	{Path: "conflictPolicy", Karmada: "conflictResolution; a look before anything is taken over", OCM: "a ReadOnly work looks first, since OCM always adopts"},
+	{Path: "conflictPolicy", Karmada: "conflictResolution; a probe before anything is taken over", OCM: "a ReadOnly work probes first, since OCM always adopts"},
 	{Path: "deletionPolicy", Karmada: "preserveResourcesOnDeletion", OCM: "deleteOption"},
 	{Path: "suspend", Karmada: "suspension.dispatching", OCM: "works stay as they are", Needs: backends.FeatureHold},
 	{Path: "backendOptions.karmada", Karmada: "merged into PropagationPolicy and OverridePolicy", OCM: "not used"},

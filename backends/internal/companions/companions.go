@@ -28,8 +28,8 @@ const (
 	Label = "fleetworkload.io/companion"
 	// AnnotationUsers lists who uses it.
 	AnnotationUsers = "fleetworkload.io/used-by"
-	// AnnotationObserved lists the UIDs of those users that own nothing of it (R14).
-	AnnotationObserved = "fleetworkload.io/shadow-users"
+	// AnnotationObservers lists the UIDs of those users that own nothing of it (R14).
+	AnnotationObservers = "fleetworkload.io/observed-by"
 	// AnnotationElsewhere lists the UIDs of FleetWorkloads that are no users and may need it all the same: from another
 	// backend, or because they were given up as they are. Then it is given up too and not deleted.
 	AnnotationElsewhere = "fleetworkload.io/needed-by"
@@ -111,15 +111,15 @@ func (u Users) UIDs() []string {
 // Need is who needs what a carrier delivers.
 type Need struct {
 	Users Users
-	// shadows and elsewhere are sorted.
-	shadows, elsewhere []types.UID
+	// observers and elsewhere are sorted.
+	observers, elsewhere []types.UID
 }
 
 // ReadNeed reads the annotations.
 func ReadNeed(annotations map[string]string) Need {
 	return Need{
-		Users:   ReadUsers(annotations),
-		shadows: readUIDs(annotations[AnnotationObserved]), elsewhere: readUIDs(annotations[AnnotationElsewhere]),
+		Users:     ReadUsers(annotations),
+		observers: readUIDs(annotations[AnnotationObservers]), elsewhere: readUIDs(annotations[AnnotationElsewhere]),
 	}
 }
 
@@ -136,7 +136,7 @@ func readUIDs(list string) []types.UID {
 // Write puts the need into annotations.
 func (n Need) Write(annotations map[string]string) {
 	annotations[AnnotationUsers] = n.Users.String()
-	for key, uids := range map[string][]types.UID{AnnotationObserved: n.shadows, AnnotationElsewhere: n.elsewhere} {
+	for key, uids := range map[string][]types.UID{AnnotationObservers: n.observers, AnnotationElsewhere: n.elsewhere} {
 		delete(annotations, key)
 		if len(uids) > 0 {
 			list := make([]string, len(uids))
@@ -151,7 +151,7 @@ func (n Need) Write(annotations map[string]string) {
 // Owning is the need with one more user, who owns what the carrier delivers. Others need it elsewhere.
 func (n Need) Owning(key backends.Key, elsewhere []types.UID) Need {
 	n.Users = n.Users.With(key)
-	n.shadows = without(n.shadows, key.UID)
+	n.observers = without(n.observers, key.UID)
 	all := slices.Concat(n.elsewhere, elsewhere)
 	all = slices.DeleteFunc(all, func(uid types.UID) bool { _, uses := n.Users[uid]; return uses })
 	slices.Sort(all)
@@ -159,18 +159,18 @@ func (n Need) Owning(key backends.Key, elsewhere []types.UID) Need {
 	return n
 }
 
-// Shadowing is the need with one more user, who owns nothing of it.
-func (n Need) Shadowing(key backends.Key) Need {
+// Observing is the need with one more user, who owns nothing of it.
+func (n Need) Observing(key backends.Key) Need {
 	n.Users = n.Users.With(key)
 	n.elsewhere = without(n.elsewhere, key.UID)
-	n.shadows = append(without(n.shadows, key.UID), key.UID)
-	slices.Sort(n.shadows)
+	n.observers = append(without(n.observers, key.UID), key.UID)
+	slices.Sort(n.observers)
 	return n
 }
 
 // Leaving is the need without one user. One that is given up as it is may need it for ever.
 func (n Need) Leaving(key backends.Key, policy v1alpha1.DeletionPolicy) Need {
-	n.Users, n.shadows = n.Users.Without(key), without(n.shadows, key.UID)
+	n.Users, n.observers = n.Users.Without(key), without(n.observers, key.UID)
 	if policy == v1alpha1.DeletionPolicyOrphan {
 		n.elsewhere = append(without(n.elsewhere, key.UID), key.UID)
 		slices.Sort(n.elsewhere)
@@ -186,7 +186,7 @@ func without(uids []types.UID, uid types.UID) []types.UID {
 func (n Need) Owners(but types.UID) []types.UID {
 	var owners []types.UID
 	for uid := range n.Users {
-		if uid != but && !slices.Contains(n.shadows, uid) {
+		if uid != but && !slices.Contains(n.observers, uid) {
 			owners = append(owners, uid)
 		}
 	}
@@ -197,8 +197,8 @@ func (n Need) Owners(but types.UID) []types.UID {
 // Owned tells whether any user owns it.
 func (n Need) Owned() bool { return len(n.Owners("")) > 0 }
 
-// Shadow tells whether a user owns nothing of it.
-func (n Need) Shadow(uid types.UID) bool { return slices.Contains(n.shadows, uid) }
+// Observes tells whether a user owns nothing of it.
+func (n Need) Observes(uid types.UID) bool { return slices.Contains(n.observers, uid) }
 
 // Elsewhere tells whether anybody who is no user may need it.
 func (n Need) Elsewhere() bool { return len(n.elsewhere) > 0 }

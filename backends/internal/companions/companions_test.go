@@ -23,14 +23,14 @@ func TestNeed(t *testing.T) {
 		return ReadNeed(annotations)
 	}
 	need := reread(ReadNeed(nil).Owning(web, nil))
-	if need = reread(need.Shadowing(api)); !need.Shadow(api.UID) || !slices.Equal(need.Owners(""), []types.UID{web.UID}) {
+	if need = reread(need.Observing(api)); !need.Observes(api.UID) || !slices.Equal(need.Owners(""), []types.UID{web.UID}) {
 		t.Fatalf("%+v", need)
 	}
-	if need = reread(need.Shadowing(web)); need.Owned() {
-		t.Fatalf("owned by a shadow: %+v", need)
+	if need = reread(need.Observing(web)); need.Owned() {
+		t.Fatalf("owned by one that observes: %+v", need)
 	}
 	need = reread(need.Owning(web, []types.UID{far.UID, api.UID}))
-	if !slices.Equal(need.elsewhere, []types.UID{far.UID}) || need.Shadow(web.UID) {
+	if !slices.Equal(need.elsewhere, []types.UID{far.UID}) || need.Observes(web.UID) {
 		t.Fatalf("a user is elsewhere: %+v", need)
 	}
 	if need = reread(need.Owning(far, nil)); need.Elsewhere() {

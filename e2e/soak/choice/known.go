@@ -125,8 +125,8 @@ func spreads(m *model, a history.Action) bool {
 	})
 }
 
-// starves tells whether a hand-over would wait for ever: the target confirms no shadow of an object that the source no longer brings up
-// to date.
+// starves tells whether a hand-over would wait for ever: the target never confirms that it observes an object that the source no
+// longer brings up to date.
 func starves(m *model, a history.Action) bool {
 	return slices.ContainsFunc(m.changes(a), func(c change) bool {
 		if m.moving(c.s) && c.before.Replicas != c.after.Replicas {

@@ -44,19 +44,19 @@ const (
 	FieldUID = "fleetworkloadUID"
 	// LabelProbe is on a manifest that is only there to ask what the member object runs. No manifest with ProbeOnly as its value
 	// can be written or created: API servers take it for no label.
-	LabelProbe = "fleetworkload.io/look"
+	LabelProbe = "fleetworkload.io/probe"
 	// ProbeOnly is the value of LabelProbe.
 	ProbeOnly = "what runs is asked, and not changed"
-	// lookAnswer and lookEnd are around the number, or a question mark, in what Retain refuses such a manifest with.
-	lookAnswer, lookEnd = "fleetworkload look: the member object has ", " replicas"
+	// probeAnswer and probeEnd are around the number, or a question mark, in what Retain refuses such a manifest with.
+	probeAnswer, probeEnd = "fleetworkload probe: the member object has ", " replicas"
 )
 
-var lookPattern = regexp.MustCompile(regexp.QuoteMeta(lookAnswer) + `(\d+|\?)` + regexp.QuoteMeta(lookEnd))
+var probePattern = regexp.MustCompile(regexp.QuoteMeta(probeAnswer) + `(\d+|\?)` + regexp.QuoteMeta(probeEnd))
 
-// ProbeAnswer reads what Retain has refused a manifest with that only looks. replicas is nil when the member object does not
+// ProbeAnswer reads what Retain has refused a manifest with that only probes. replicas is nil when the member object does not
 // say; answered is false when the message is another one.
 func ProbeAnswer(message string) (replicas *int32, answered bool) {
-	found := lookPattern.FindStringSubmatch(message)
+	found := probePattern.FindStringSubmatch(message)
 	if found == nil {
 		return nil, false
 	}
@@ -211,7 +211,7 @@ func podTemplates(kind *interpreter.Kind, s *script) {
 
 // retention: a BroadcastJob's controller labels its pod template (Karmada's own interpreter keeps the labels too, but
 // for v1alpha1 only). A Workflow could not be resumed with Karmada's own. For Job, Karmada's own does what is needed. Of all
-// kinds with replicas, it is where a look gets its answer (see LabelProbe).
+// kinds with replicas, it is where a probe gets its answer (see LabelProbe).
 func retention(kind *interpreter.Kind, s *script) {
 	switch kind.Definition.Kind {
 	case "BroadcastJob":
@@ -224,8 +224,8 @@ func retention(kind *interpreter.Kind, s *script) {
 		}
 		s.add("read")
 		s.write("\nlocal replicasPath = %s\n", keys(kind.Replicas))
-		s.add("retainlook")
-		s.replace("@look@", LabelProbe, "@answer@", lookAnswer, "@end@", lookEnd)
+		s.add("retainprobe")
+		s.replace("@probe@", LabelProbe, "@answer@", probeAnswer, "@end@", probeEnd)
 	}
 }
 

@@ -201,8 +201,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestRetentionAnswersALook: and nothing else is retained, but for replicas that are asked for.
-func TestRetentionAnswersALook(t *testing.T) {
+// TestRetentionAnswersAProbe: and nothing else is retained, but for replicas that are asked for.
+func TestRetentionAnswersAProbe(t *testing.T) {
 	for _, kind := range kinds(t) {
 		if kind.Replicas != "spec.replicas" {
 			continue
@@ -215,9 +215,9 @@ func TestRetentionAnswersALook(t *testing.T) {
 			return parse(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"web","labels":%s},"spec":%s}`,
 				kind.GVK().GroupVersion(), kind.Definition.Kind, labels, spec))
 		}
-		look := fmt.Sprintf(`{%q:%q}`, lua.LabelProbe, lua.ProbeOnly)
+		probe := fmt.Sprintf(`{%q:%q}`, lua.LabelProbe, lua.ProbeOnly)
 		for spec, want := range map[string]string{`{"replicas":5}`: "5", `{"replicas":0}`: "0", `{}`: "?", `{"replicas":"x"}`: "?", `5`: "?"} {
-			_, err := p.vm.Retain(object(look, `{"replicas":2}`), object(`{}`, spec), p.scripts.Retention)
+			_, err := p.vm.Retain(object(probe, `{"replicas":2}`), object(`{}`, spec), p.scripts.Retention)
 			if err == nil {
 				t.Fatalf("%s: %s is not refused", kind.GVK(), spec)
 			}

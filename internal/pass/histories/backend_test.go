@@ -17,26 +17,26 @@ var errCut = errors.New("cut off")
 type mode string
 
 const (
-	owns   mode = "own"
-	adopts mode = "adopt"
-	shadow mode = "shadow"
-	look   mode = "look"
+	owns     mode = "own"
+	adopts   mode = "adopt"
+	observes mode = "observe"
+	probes   mode = "probe"
 )
 
 func (m mode) writes() bool { return m == owns || m == adopts }
 
 // orderSpec is what a backend is to do on one cluster.
 type orderSpec struct {
-	uid      string
-	mode     mode
-	hold     bool
-	gate     bool
-	takes    bool // conflictPolicy Adopt
-	has      bool // there is a manifest
-	clean    bool // the marks of others are to go
-	yielded  bool // it had yielded when it was taken away
-	content  content
-	revision string
+	uid         string
+	mode        mode
+	hold        bool
+	gate        bool
+	takes       bool // conflictPolicy Adopt
+	has         bool // there is a manifest
+	clean       bool // the marks of others are to go
+	wasReleased bool // it was released when it was taken away
+	content     content
+	revision    string
 	// removal is a deletion policy once it is to go.
 	removal string
 }
@@ -315,7 +315,7 @@ func (b *backend) withdraw(slot, uid, policy string, alone bool, by *passInfo, k
 			continue
 		}
 		next := o.orderSpec
-		next.yielded, next.removal = o.yields() && !alone, policy
+		next.wasReleased, next.removal = o.released() && !alone, policy
 		if alone {
 			next.mode = owns
 		}
@@ -327,9 +327,9 @@ func (b *backend) withdraw(slot, uid, policy string, alone bool, by *passInfo, k
 	return waiting, nil
 }
 
-// yields tells whether the order is confirmed to be no danger to another owner.
-func (o *order) yields() bool {
-	return o.yielded || o.status.generation == o.generation && o.mode == shadow && o.removal == ""
+// released tells whether the order is confirmed to be no danger to another owner.
+func (o *order) released() bool {
+	return o.wasReleased || o.status.generation == o.generation && o.mode == observes && o.removal == ""
 }
 
 func (b *backend) applyGated(slot string, wish wish, by *passInfo) (string, error) {
@@ -607,7 +607,7 @@ func (b *backend) renderOne(slot string, p *place) (changed bool) {
 			continue
 		case !is: // what is not wanted any more is taken off whatever is suspended
 			next, w.by = o.orderSpec, p.by
-			next.yielded, next.removal = o.yields(), string(v1alpha1.DeletionPolicyDelete)
+			next.wasReleased, next.removal = o.released(), string(v1alpha1.DeletionPolicyDelete)
 		case o != nil && o.orderSpec == next:
 			continue
 		}

@@ -61,9 +61,9 @@ func modeOf(o backends.Mode) mode {
 	case backends.ModeAdopt:
 		return adopts
 	case backends.ModeObserve:
-		return shadow
+		return observes
 	case backends.ModeProbe:
-		return look
+		return probes
 	case backends.ModeOwn, backends.ModeHold, backends.ModeRemove:
 	}
 	return owns
@@ -203,13 +203,13 @@ func sameSelector(a, o v1alpha1.ClusterSelector) bool {
 func report(cluster string, o *order) backends.ClusterObservation {
 	c := backends.ClusterObservation{
 		Cluster: cluster, Revision: o.revision, Held: o.hold || o.gate, Applied: metav1.ConditionUnknown,
-		Presence: backends.PresenceOf(o.removal != "", o.yields()),
+		Presence: backends.PresenceOf(o.removal != "", o.released()),
 	}
 	if o.has {
 		c.Asked = ptr(int32(o.content.Replicas))
 	}
 	carriedOut := o.status.generation == o.generation
-	if o.mode == look && o.removal == "" {
+	if o.mode == probes && o.removal == "" {
 		c.Probe = &backends.ProbeResult{Answered: carriedOut, Exists: o.status.present}
 		if o.status.present {
 			c.Probe.Replicas = ptr(int32(o.status.member.content.Replicas))

@@ -308,7 +308,7 @@ func (w *world) foreign(s *slot, do step) {
 	if c == nil || c.objects[s.name] != nil {
 		return
 	}
-	for _, b := range w.backends { // one that comes between a look and what follows from it is nobody's fault
+	for _, b := range w.backends { // one that comes between a probe and what follows from it is nobody's fault
 		if b.orders[where{s.name, do.S}] != nil || b.places[s.name] != nil {
 			return
 		}
@@ -494,7 +494,7 @@ func (w *world) tamper(wish wish) wish {
 		}
 	case "both write":
 		for i := range wish.targets {
-			if wish.targets[i].mode == shadow {
+			if wish.targets[i].mode == observes {
 				wish.targets[i].mode = adopts
 			}
 		}

@@ -75,7 +75,7 @@ end
 
 local replicasPath = {"spec", "replicas"}
 
--- A manifest that only looks is never written: how many replicas the member object is to run is told as the reason. What
+-- A manifest that only probes is never written: how many replicas the member object is to run is told as the reason. What
 -- Karmada's own interpreter keeps of a Deployment is kept of all kinds: replicas that an HPA on the member decides.
 function Retain(desiredObj, observedObj)
   local metadata = desiredObj.metadata
@@ -87,8 +87,8 @@ function Retain(desiredObj, observedObj)
   if not ok or type(n) ~= "number" then
     n = nil
   end
-  if labels["fleetworkload.io/look"] ~= nil then
-    error(string.format("fleetworkload look: the member object has %s replicas", n == nil and "?" or string.format("%d", n)), 0)
+  if labels["fleetworkload.io/probe"] ~= nil then
+    error(string.format("fleetworkload probe: the member object has %s replicas", n == nil and "?" or string.format("%d", n)), 0)
   end
   if labels["resourcetemplate.karmada.io/retain-replicas"] ~= "true" or n == nil then
     return desiredObj

@@ -1,4 +1,4 @@
--- A manifest that only looks is never written: how many replicas the member object is to run is told as the reason. What
+-- A manifest that only probes is never written: how many replicas the member object is to run is told as the reason. What
 -- Karmada's own interpreter keeps of a Deployment is kept of all kinds: replicas that an HPA on the member decides.
 function Retain(desiredObj, observedObj)
   local metadata = desiredObj.metadata
@@ -10,7 +10,7 @@ function Retain(desiredObj, observedObj)
   if not ok or type(n) ~= "number" then
     n = nil
   end
-  if labels["@look@"] ~= nil then
+  if labels["@probe@"] ~= nil then
     error(string.format("@answer@%s@end@", n == nil and "?" or string.format("%d", n)), 0)
   end
   if labels["resourcetemplate.karmada.io/retain-replicas"] ~= "true" or n == nil then
