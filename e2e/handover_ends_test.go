@@ -61,7 +61,8 @@ var _ = Describe("A workload that is deleted during its hand-over", Label("hando
 		doom(both("back"))
 		release()
 		for _, r := range named(convoys) {
-			eventuallyGone(ctx, r.fw)
+			// An agent that does not see an object is believed after 90 seconds only (blindness in backends/ocm).
+			goneWithin(ctx, r.fw, deleteTimeout+90*time.Second)
 		}
 		for _, c := range convoys {
 			for _, r := range c.all {

@@ -358,6 +358,7 @@ var _ = Describe("A hand-over", Label("handover", "karmada", "ocm"), func() {
 			c.unharmed(ctx)
 		}
 		for _, r := range all {
+			Expect(statuses.lapses(r.fw)).To(BeEmpty(), "Ready comes once, and stays, while nothing is asked for")
 			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
 		}
 		for _, r := range all {

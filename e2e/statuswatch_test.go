@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -25,13 +26,15 @@ type statusWatch struct {
 	mu      sync.Mutex
 	wrong   []string
 	checked int
+	// lapsed are the times at which a FleetWorkload was Ready no more although its spec had not changed, nor anything on members.
+	lapsed  map[types.UID][]string
 	watcher *watchtools.RetryWatcher
 	done    chan struct{}
 }
 
 func watchStatuses(e *environment) *statusWatch {
 	GinkgoHelper()
-	w := &statusWatch{}
+	w := &statusWatch{lapsed: map[types.UID][]string{}}
 	w.start(e)
 	return w
 }
@@ -88,6 +91,12 @@ func (w *statusWatch) run() {
 			if err := statuscheck.Transition(before, fw); err != nil {
 				w.report("%v\nbefore: %s\nafter: %s", err, describe(before), describe(fw))
 			}
+			reason := condition(fw, v1alpha1.ConditionReady).Reason
+			if isReady(before) && !isReady(fw) && before.Generation == fw.Generation && reason != v1alpha1.ReasonProgressing {
+				w.mu.Lock()
+				w.lapsed[fw.UID] = append(w.lapsed[fw.UID], describe(fw))
+				w.mu.Unlock()
+			}
 		}
 		last[fw.UID] = fw
 	}
@@ -97,6 +106,14 @@ func (w *statusWatch) report(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+}
+
+// lapses are the times at which the FleetWorkload was Ready no more although its spec had not changed, nor anything on members: Karmada's
+// marks are a new generation of a Deployment, which its controller has to take note of.
+func (w *statusWatch) lapses(fw *v1alpha1.FleetWorkload) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lapsed[fw.UID])
 }
 
 // violations returns what was wrong since it was asked last.

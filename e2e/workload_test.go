@@ -392,10 +392,15 @@ func remove(ctx context.Context, fw *v1alpha1.FleetWorkload) {
 // eventuallyGone waits until a FleetWorkload that was deleted is gone.
 func eventuallyGone(ctx context.Context, fw *v1alpha1.FleetWorkload) {
 	GinkgoHelper()
+	goneWithin(ctx, fw, deleteTimeout)
+}
+
+func goneWithin(ctx context.Context, fw *v1alpha1.FleetWorkload, timeout time.Duration) {
+	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		left := &v1alpha1.FleetWorkload{}
 		err := hub().Get(ctx, client.ObjectKeyFromObject(fw), left)
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 		g.Expect(err).To(HaveOccurred(), func() string { return describe(left) })
-	}).WithContext(ctx).WithTimeout(deleteTimeout).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 }

@@ -90,7 +90,7 @@ func (s state) next() decision {
 		case final && missed(live):
 			return decision{waiting: "Karmada to take up the end of the change"}
 		case final:
-			return decision{}
+			return decision{waiting: awaitedOf("Karmada to dispatch the change to ", s.notDispatched(s.want.clusters))}
 		}
 		if ssa.UpToDate(live.policy, heldAs(want.policy, live.policy)) {
 			return s.lift()
@@ -256,17 +256,26 @@ func (s state) suspendOnly() *unstructured.Unstructured {
 // undispatched says why clusters that are to be observed cannot be suspended yet: of a Work that the execution controller
 // has not taken up since it was dispatched, the Dispatching condition says no as well, and it may still write.
 func (s state) undispatched() string {
+	return awaitedOf("Karmada to dispatch the change before this one to ", s.notDispatched(s.want.observed))
+}
+
+// notDispatched are those of the clusters whose Works are to be dispatched and were not since they were last suspended.
+func (s state) notDispatched(clusters []string) (all []string) {
 	now := policySuspension(s.live.policy)
-	var late []string
-	for _, cluster := range s.want.observed {
-		if w, found := s.live.work(cluster); found && !suspendsOn(now, cluster) && (w.suspended() || !w.dispatched()) {
-			late = append(late, cluster)
+	for _, cluster := range clusters {
+		if w, found := s.live.work(cluster); found && !w.terminating() && !suspendsOn(now, cluster) && (w.suspended() || !w.dispatched()) {
+			all = append(all, cluster)
 		}
 	}
-	if len(late) == 0 {
+	return all
+}
+
+// awaitedOf says what is awaited of clusters; nothing when there are none.
+func awaitedOf(what string, clusters []string) string {
+	if len(clusters) == 0 {
 		return ""
 	}
-	return "Karmada to dispatch the change before this one to " + list(late)
+	return what + list(clusters)
 }
 
 // preserveFirst makes sure that Works know what is to become of their member objects before their clusters are left:

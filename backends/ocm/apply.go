@@ -394,7 +394,12 @@ func (d *Driver) applyWork(
 	}
 	switch m.write {
 	case writeWork:
-		return m.waiting, d.writeWork(ctx, live, p.variants.of(target.work, m), m, p.desired.Key)
+		wrote, err := d.writeWork(ctx, live, p.variants.of(target.work, m), m, p.desired.Key)
+		if wrote && m.waiting == "" {
+			// What the agent has said is about the ManifestWork before.
+			m = m.wait(waitForAgent(in, "the agent to take up the change"))
+		}
+		return m.waiting, err
 	case writeMarks:
 		held := fromLive(live)
 		annotate(held, annotationHeld, "true")
@@ -405,22 +410,22 @@ func (d *Driver) applyWork(
 }
 
 // writeWork makes the ManifestWork what is wanted, the variant that the move asks for, if it is not.
-func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstructured, m move, key backends.Key) error {
+func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstructured, m move, key backends.Key) (wrote bool, err error) {
 	if live == nil {
-		return d.createWork(ctx, wanted, key)
+		return true, d.createWork(ctx, wanted, key)
 	}
 	if d.reports.equal(live, wanted, upToDate) {
-		return nil
+		return false, nil
 	}
 	if m.onEvidence {
 		wanted.SetResourceVersion(live.GetResourceVersion())
 	}
-	err := ssa.Patch(ctx, d.hub, live, wanted)
+	err = ssa.Patch(ctx, d.hub, live, wanted)
 	if isConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was read, or is gone; the change wakes the controller up.
-		return nil
+		return true, nil
 	}
-	return explain("patch "+title(wanted), err)
+	return true, explain("patch "+title(wanted), err)
 }
 
 // createWork never touches one that is there: the cache may be behind, and an apply would turn a ManifestWork that delivers
@@ -494,7 +499,8 @@ func (d *Driver) removeWork(ctx context.Context, live *unstructured.Unstructured
 	}
 	switch m.write {
 	case writeWork:
-		return m.waiting, d.writeWork(ctx, live, variant(fromLive(live), m), m, backends.Key{})
+		_, err := d.writeWork(ctx, live, variant(fromLive(live), m), m, backends.Key{})
+		return m.waiting, err
 	case writeDelete:
 		return m.waiting, d.remove(ctx, live)
 	case writeNothing, writeMarks:

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
@@ -98,8 +99,11 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 		Suspended: suspended(fw),
 		Deleting:  !fw.DeletionTimestamp.IsZero(),
 	}
-	if d.handOver != nil {
-		facts.Migrating = progressOf(fw, *d.record.migration)
+	if m := d.record.migration; m != nil && (d.handOver != nil || m.Phase != v1alpha1.MigrationPhaseValidating) {
+		facts.Migrating = progressOf(fw, *m)
+	}
+	if d.handOver != nil && d.handOver.orders.Ended {
+		facts.Migrating = fmt.Sprintf("the migration is over: backend %s carries the present spec out", d.record.backend)
 	}
 	if p := d.work.plan; p != nil {
 		facts.Revision = p.Revision
