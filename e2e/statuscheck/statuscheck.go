@@ -169,6 +169,12 @@ func ready(fw *v1alpha1.FleetWorkload) []error {
 			errs = append(errs, fmt.Errorf("Ready is True, but %s is not", kind))
 		}
 	}
+	if observed(fw) == fw.Generation && fw.Status.Backend != fw.Spec.Backend {
+		errs = append(errs, fmt.Errorf("Ready is True on backend %q, and the spec asks for %q", fw.Status.Backend, fw.Spec.Backend))
+	}
+	if m := fw.Status.Migration; m != nil && m.Phase != "" {
+		errs = append(errs, fmt.Errorf("Ready is True in phase %s of a migration", m.Phase))
+	}
 	if len(fw.Status.Clusters) == 0 {
 		errs = append(errs, errors.New("Ready is True without any row"))
 	}

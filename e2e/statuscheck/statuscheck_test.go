@@ -94,14 +94,18 @@ func TestWrongStatuses(t *testing.T) {
 		"is about generation 2": func(fw *v1alpha1.FleetWorkload) {
 			fw.Status.Conditions[4].ObservedGeneration = 2
 		},
-		"lacks a reason":         func(fw *v1alpha1.FleetWorkload) { fw.Status.Conditions[1].Reason = "" },
-		"has no message":         func(fw *v1alpha1.FleetWorkload) { fw.Status.Conditions[1].Message = "" },
-		"but m1 is Progressing":  func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Health = v1alpha1.HealthProgressing },
-		"the row of m2 is stale": func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[1].Stale = metav1.ConditionTrue },
-		"is stale and Healthy":   func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[1].Stale = metav1.ConditionTrue },
-		"has revision \"r1\"":    func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Revision = "r1" },
-		"m2 has not applied":     func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[1].Applied = metav1.ConditionUnknown },
-		"0 of 2 replicas ready":  func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Ready = nil },
+		"lacks a reason":          func(fw *v1alpha1.FleetWorkload) { fw.Status.Conditions[1].Reason = "" },
+		"has no message":          func(fw *v1alpha1.FleetWorkload) { fw.Status.Conditions[1].Message = "" },
+		"but m1 is Progressing":   func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Health = v1alpha1.HealthProgressing },
+		"the row of m2 is stale":  func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[1].Stale = metav1.ConditionTrue },
+		"is stale and Healthy":    func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[1].Stale = metav1.ConditionTrue },
+		"has revision \"r1\"":     func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Revision = "r1" },
+		"m2 has not applied":      func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[1].Applied = metav1.ConditionUnknown },
+		"0 of 2 replicas ready":   func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Ready = nil },
+		"the spec asks for \"b\"": func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "b" },
+		"in phase Shadowing": func(fw *v1alpha1.FleetWorkload) {
+			fw.Status.Migration = &v1alpha1.MigrationStatus{Phase: v1alpha1.MigrationPhaseShadowing}
+		},
 		"without any row":        func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters = nil },
 		"but Healthy is not":     func(fw *v1alpha1.FleetWorkload) { set(fw, v1alpha1.ConditionHealthy, metav1.ConditionUnknown) },
 		"the rows add up to 3":   func(fw *v1alpha1.FleetWorkload) { fw.Status.ReadyReplicas = ptr(int32(5)) },
