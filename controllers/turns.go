@@ -86,7 +86,7 @@ func (t *Turns) end(key types.NamespacedName) {
 	}
 }
 
-// migrating are the FleetWorkloads that are being handed over, and do not wait for a person.
+// migrating are the FleetWorkloads that are being handed over, and neither wait for a person nor are suspended.
 func migrating(ctx context.Context, c client.Reader) (map[types.NamespacedName]bool, error) {
 	var all v1alpha1.FleetWorkloadList
 	if err := c.List(ctx, &all); err != nil {
@@ -94,7 +94,7 @@ func migrating(ctx context.Context, c client.Reader) (map[types.NamespacedName]b
 	}
 	begun := map[types.NamespacedName]bool{}
 	for i := range all.Items {
-		if fw := &all.Items[i]; pass.HandsOver(fw) && fw.Status.Migration.Approval == "" {
+		if fw := &all.Items[i]; pass.TakesTurn(fw) {
 			begun[client.ObjectKeyFromObject(fw)] = true
 		}
 	}

@@ -108,6 +108,11 @@ func TestAMigrationThatWaitsForAPersonKeepsNoOtherWaiting(t *testing.T) {
 	if turn, err := restarted.take(t.Context(), c, named("another")); err != nil || !turn {
 		t.Errorf("after a restart another one waits: %v", err)
 	}
+	waits.Status.Migration.Approval, waits.Spec.Suspend, waits.ResourceVersion = "", ptr(true), ""
+	c, restarted = fake.NewClientBuilder().WithScheme(w.client.Scheme()).WithObjects(waits).Build(), NewTurns(1)
+	if turn, err := restarted.take(t.Context(), c, named("another")); err != nil || !turn {
+		t.Errorf("another one waits for one that is suspended: %v", err)
+	}
 }
 
 func TestASuspendedMigrationStandsStill(t *testing.T) {

@@ -61,8 +61,8 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		case chosen && matches:
 			row.DeselectedAt = nil
 			continue
-		case row.Replicas == nil, edited && !matches && known && (row.DeselectedAt == nil || slices.Contains(s.Excluded, row.Name)):
-			continue // what the workload was to leave already does not get it back, and an edit takes effect at once
+		case row.Replicas == nil, known && slices.Contains(s.Excluded, row.Name), edited && !matches && known && row.DeselectedAt == nil:
+			continue // what the workload was to leave already does not get it back, and an edit takes effect at once, or once it can
 		}
 		if row.DeselectedAt == nil {
 			row.DeselectedAt = &s.Now

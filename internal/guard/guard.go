@@ -64,11 +64,13 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 	if in.Record != nil {
 		record = *in.Record.DeepCopy()
 	}
-	base, confirmations := in.baseline(), ptr.Deref(record.ConfirmedRemovals, 0)
-	removal := in.removal(base, confirmations)
-	confirmed := removal.Token == in.Confirmation && removal.Lost > 0
-	if removal.Lost*100 > removal.Total*int64(in.MaxPercent) && !confirmed {
-		return record, &removal
+	base, confirmations := in.baseline(Baseline(in.Record)), ptr.Deref(record.ConfirmedRemovals, 0)
+	removals := []Removal{in.removal(base, in.Next, confirmations), in.leaving(confirmations)}
+	confirmed := slices.ContainsFunc(removals, func(r Removal) bool { return r.Token == in.Confirmation && r.Lost > 0 })
+	for _, removal := range removals {
+		if removal.Lost*100 > removal.Total*int64(in.MaxPercent) && !confirmed {
+			return record, &removal
+		}
 	}
 	if confirmed {
 		record.ConfirmedRemovals = ptr.To(confirmations + 1)
@@ -103,16 +105,15 @@ func (in In) before() int32 {
 	return ptr.Deref(in.Record.Replicas, in.Asked.Replicas)
 }
 
-// baseline is what ran when the spec was last carried out, less what an edit since then asks for.
-func (in In) baseline() map[string]int32 {
-	base := Baseline(in.Record)
+// baseline is what a removal is measured by, such as what ran when the spec was last carried out, less what an edit since then asks for.
+func (in In) baseline(base map[string]int32) map[string]int32 {
 	switch {
 	case in.Record == nil:
 		maps.Copy(base, in.Runs)
 	case in.asksForClusters():
 		in.excuseEdit(base)
 	}
-	for _, name := range in.FailedOver {
+	for _, name := range slices.Concat(in.FailedOver, in.Excluded) {
 		delete(base, name)
 	}
 	if !in.asksForClusters() {
@@ -224,6 +225,8 @@ func (in In) excuse(base map[string]int32) {
 	var falls, fewer int64
 	for name, n := range base {
 		switch {
+		case now == 0: // nothing is asked for, of whatever clusters have joined too
+			base[name] = 0
 		case !slices.Contains(in.Chosen, name):
 			base[name] = scaled(n, before, now)
 		case in.asksForDivision():
@@ -260,12 +263,26 @@ func scaled(n, before, now int32) int32 {
 	}
 }
 
-func (in In) removal(base map[string]int32, confirmed int32) Removal {
+// leaving is what goes now with whole clusters, measured by what is to run now: clusters that have joined add to the baseline and take
+// nothing from that of others, so that the same share of it may be most of what runs. That shares fall when lost clusters are back is
+// no removal here.
+func (in In) leaving(confirmed int32) Removal {
+	runs := in.baseline(Decided(in.Record))
+	next := maps.Clone(runs)
+	for name := range runs {
+		if in.Next[name] == 0 {
+			next[name] = 0
+		}
+	}
+	return in.removal(runs, next, confirmed)
+}
+
+func (in In) removal(base, after map[string]int32, confirmed int32) Removal {
 	r := Removal{}
 	sum := sha256.New()
 	fmt.Fprintln(sum, confirmed)
 	for _, name := range slices.Sorted(maps.Keys(base)) {
-		n, next := base[name], in.Next[name]
+		n, next := base[name], after[name]
 		r.Total += int64(n)
 		if n <= next {
 			continue

@@ -95,6 +95,18 @@ func TestCheck(t *testing.T) {
 			{asked: dup + "1", next: "a:1 b:1 c:1"},
 			{asked: dup + "1", next: "a:1 b:1"},
 		},
+		"most of what runs, after others have joined": {
+			{asked: div + "8", next: "a:8"},
+			{asked: div + "8", next: "a:4 b:4"},
+			{asked: div + "8", next: "a:3 b:3 c:2"},
+			{asked: div + "8", next: "a:8", held: "b (3 to 0), c (2 to 0) 5/8"},
+			{asked: div + "8", next: "a:8", confirm: true},
+		},
+		"nothing is asked for, after others have joined": {
+			{asked: div + "6", next: "a:6"},
+			{asked: div + "6", next: "a:3 b:3"},
+			{asked: div + "0", next: "a:0 b:0"},
+		},
 		"clusters that joined count": {
 			{asked: dup + "2", next: "a:2"},
 			{asked: dup + "2", next: "a:2 b:2 c:2 d:2"},

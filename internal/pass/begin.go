@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -72,11 +73,19 @@ func (d *Decision) begin() error {
 			"spec.backend %q: the workload stays on backend %q; mend what follows, or set spec.backend back to %q: %s",
 			next.To, next.From, next.From, few(next.Problems))}
 	}
-	if d.waiting != "" {
+	if d.waiting != "" || !d.carriedOut() {
 		d.end.Turn = TurnEnds
 		return nil // the present backend carries the present spec out first
 	}
 	return d.firstStep(next)
+}
+
+// carriedOut tells whether every cluster has taken the present manifest, as its report says.
+func (d *Decision) carriedOut() bool {
+	return !slices.ContainsFunc(d.wanted(), func(t backends.Target) bool {
+		o, known := d.observed.Of(t.Cluster)
+		return !known || o.Applied != metav1.ConditionTrue || o.Revision != d.work.plan.Revision
+	})
 }
 
 // firstStep keeps the spec and takes the first step.

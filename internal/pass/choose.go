@@ -200,7 +200,7 @@ func (d *Decision) reasonToLeave(cluster string, known bool) v1alpha1.RemovalRea
 		return v1alpha1.RemovalFailedOver
 	case slices.Contains(choice.Clusters, cluster):
 		return v1alpha1.RemovalNoReplicas
-	case d.editsClusters() && !d.deselected(cluster):
+	case d.editsClusters() && !d.deselected(cluster), slices.Contains(d.placed.excluded, cluster):
 		return v1alpha1.RemovalSpecChanged
 	default:
 		return v1alpha1.RemovalDeselected
@@ -232,7 +232,8 @@ func (d *Decision) holds(targets []backends.Target) func(cluster string) bool {
 	return func(cluster string) bool {
 		_, decided := removals[cluster]
 		lost := slices.Contains(d.placed.choice.GivenUp, cluster)
-		asked := d.editsClusters() && !d.deselected(cluster)
+		// One that is chosen and gets nothing is asked to give its replicas up: others have them now.
+		asked := d.editsClusters() && !d.deselected(cluster) || slices.Contains(d.placed.choice.Clusters, cluster)
 		return never && lost || !never && !healthy && !decided && (lost || !asked)
 	}
 }

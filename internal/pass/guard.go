@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -61,13 +62,13 @@ func (d *Decision) decided(record v1alpha1.PlacementRecord) error {
 	return nil
 }
 
-// hold stops the pass at a removal that nobody asked for.
+// hold stops the pass at a removal that nobody asked for. It looks again, since room that others leave sends no event.
 func (d *Decision) hold(removal *guard.Removal) error {
 	fw := d.in.FleetWorkload
-	return stall(v1alpha1.ReasonRemovalHeld,
+	return &stalled{reason: v1alpha1.ReasonRemovalHeld, again: true, message: fmt.Sprintf(
 		"%s: this would take %d of %d replicas away, which no change of the spec asks for; nothing was changed. Correct the clusters' labels or "+
 			"availability on backend %q, or confirm with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
-		removal, removal.Lost, removal.Total, d.backend, fw.Name, fw.Namespace, v1alpha1.AnnotationConfirmRemoval, removal.Token)
+		removal, removal.Lost, removal.Total, d.backend, fw.Name, fw.Namespace, v1alpha1.AnnotationConfirmRemoval, removal.Token)}
 }
 
 // runs are the clusters that have the workload, with the replicas that they run.

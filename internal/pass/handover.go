@@ -39,6 +39,11 @@ func HandsOver(fw *v1alpha1.FleetWorkload) bool {
 	return m != nil && m.Phase != "" && m.Phase != v1alpha1.MigrationPhaseValidating
 }
 
+// TakesTurn tells whether a FleetWorkload counts among those that are handed over at once: it neither waits for a person nor is suspended.
+func TakesTurn(fw *v1alpha1.FleetWorkload) bool {
+	return HandsOver(fw) && fw.Status.Migration.Approval == "" && !suspended(fw)
+}
+
 // handingOver is a pass with two backends. Only what its record and both backends say decides; the spec is the one from
 // the beginning.
 func (d *Decision) handingOver() []step {

@@ -60,11 +60,11 @@ func (d *Decision) result() Result {
 	return out
 }
 
-// concludeTurn gives the turn up when the hand-over has ended, and while it waits for a person or is overdue: then it keeps no other one
-// waiting.
+// concludeTurn gives the turn up when the hand-over has ended, and while it waits for a person, is suspended or overdue: then it keeps no
+// other one waiting.
 func (d *Decision) concludeTurn(out *Result) {
 	out.Turn = TurnGoesOn
-	if d.record.migration.Approval != "" || d.handOver.orders.Overdue != "" {
+	if d.record.migration.Approval != "" || d.handOver.orders.Overdue != "" || suspended(d.in.FleetWorkload) {
 		out.Turn = TurnEnds
 	}
 	if d.handOver.orders.Ended {

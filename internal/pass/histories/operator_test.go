@@ -48,6 +48,8 @@ type passInfo struct {
 	known     map[string]facts
 	selected  []string
 	settled   bool
+	// written is true when what the pass had to record is written.
+	written bool
 }
 
 // operator is what one process remembers.
@@ -75,7 +77,7 @@ func (w *world) turn(s *slot) bool {
 	if w.op.begun == nil {
 		w.op.begun = map[string]bool{}
 		for _, other := range w.slots {
-			if fw := other.object; fw != nil && pass.HandsOver(fw) && fw.Status.Migration.Approval == "" {
+			if fw := other.object; fw != nil && pass.TakesTurn(fw) {
 				w.op.begun[other.name] = true
 			}
 		}
@@ -276,6 +278,7 @@ func (w *world) finish(s *slot, info *passInfo, result pass.Result, failed error
 		}
 		w.oracle.status(info, &fw.Status, &result.Status)
 	}
+	info.written = true
 	w.changeTurn(s, result.Turn)
 	if result.Forget != "" && w.kept[result.Forget] != nil {
 		if err := w.spend(); err != nil {

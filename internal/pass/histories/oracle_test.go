@@ -410,13 +410,30 @@ func (l *law) absent(by *passInfo, counts func(*passInfo) bool, v spec, name str
 	return was, since
 }
 
-// readTogether tells whether the first pass that read the words of that generation also read for the first time that a cluster is no
-// longer chosen.
-func (l *law) readTogether(from int64, by *passInfo, v spec, name string) bool {
+// readTogether tells whether the first pass that read the words of some generation up to that one also read for the first time that a
+// cluster is no longer chosen: what has begun goes on.
+func (l *law) readTogether(upTo int64, by *passInfo, v spec, name string) bool {
+	for g := int64(2); knownTogether && g <= upTo; g++ {
+		if l.readWith(g, by, v, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// wasUnwanted tells whether a pass a moment ago has found that a cluster would get nothing if it were chosen: it is left since then.
+func (o *oracle) wasUnwanted(l *law, by *passInfo, name string) bool {
+	return slices.ContainsFunc(l.reads, func(r *passInfo) bool {
+		return r.id <= by.id && by.at.Sub(r.at) < patience && r.known != nil && r.settled && o.unwanted(l, l.spec(r.generation), name, r)
+	})
+}
+
+func (l *law) readWith(from int64, by *passInfo, v spec, name string) bool {
 	chosen := false
 	for _, r := range l.reads {
 		switch {
 		case r.id > by.id || r.known == nil || !r.settled:
+		case !r.written: // what it has seen is forgotten
 		case r.generation < from:
 			chosen = r.chosen(l.spec(r.generation), name)
 		case r.chosen(v, name):
@@ -505,10 +522,8 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 	if from > 1 && l.baseOf < from && (v.excludes(c.name) || chooses(l.spec(from-1), c.name, by.known[c.name])) {
 		return // the edit takes it out, whatever its labels, or under the same facts
 	}
-	for g := int64(2); knownTogether && g <= from; g++ { // what has begun goes on
-		if l.readTogether(g, by, v, c.name) {
-			return
-		}
+	if l.readTogether(from, by, v, c.name) || o.wasUnwanted(l, by, c.name) {
+		return
 	}
 	was, since := l.absent(by, func(r *passInfo) bool {
 		return !knownEdits || r.generation >= from && r.id >= l.recorded && !r.handsOver
@@ -597,7 +612,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, after *object, by *passI
 	if l.base == nil || by.generation < l.baseOf || knownGraceful && v.Failover != "" {
 		return
 	}
-	if o.agreed(l, c.name, after, by) {
+	if o.agreed(l, c.name, after, by) || v.Replicas == 0 {
 		return
 	}
 	newest := by.generation // orders of an earlier pass may be carried out among those of a later one
@@ -641,7 +656,8 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, after *object, by *passI
 		}
 		fall += lost
 		if now == 0 && chooses(v, name, l.baseFacts[name]) && !by.chosen(v, name) &&
-			!chooses(l.spec(l.baseOf), name, by.known[name]) && !v.excludes(name) && !o.unwanted(l, v, name, by) {
+			!chooses(l.spec(l.baseOf), name, by.known[name]) && !v.excludes(name) && !o.unwanted(l, v, name, by) &&
+			!l.readTogether(by.generation, by, v, name) {
 			gone += min(base, asked[name])
 		} else {
 			stays += min(base, now)
