@@ -2,7 +2,7 @@ package histories
 
 import "testing"
 
-// TestFound plays what histories have found, shrunk. As long as the constant of known_test.go that each names is true the oracle looks
+// TestFound plays what histories have found, shrunk. As long as the constant of known_test.go that one names is true the oracle looks
 // away; afterwards they are what keeps it mended.
 func TestFound(t *testing.T) {
 	for name, h := range found() {
@@ -44,6 +44,34 @@ func found() map[string]history {
 		}},
 		"knownUndisturbed: a scale as a hand-over begins": {Clusters: 1, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Wait: 2}, {Do: "replicas", N: 5}, {Wait: 3, Do: "backend", S: "ocm"}, {Wait: 1, Do: "replicas", N: 6},
+		}},
+		"most of what runs leaves after other clusters have joined": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "replicas", N: 8}, {Do: "create"}, {Wait: 7}, {Do: "label", N: 1}, {Wait: 2, Do: "label off", S: "c2"}, {Do: "label off", S: "c3"},
+			{Wait: 31, Do: "confirm"}, {Wait: 3}, {Do: "label on", S: "c2"}, {Wait: 1, Do: "label on", S: "c3"}, {Wait: 1},
+			{Do: "label off", S: "c2"}, {Do: "label off", S: "c3"},
+		}},
+		"a total of 0 after another cluster has joined": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "label off", S: "c2"}, {Do: "label", N: 1}, {Wait: 9}, {Do: "label on", S: "c2"},
+			{Wait: 4, Do: "label off", S: "c2"}, {Do: "replicas"},
+		}},
+		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
+		}},
+		"an edit takes a cluster out while it is not listed": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 28}, {Do: "hide", S: "c3", N: 17}, {Do: "names", S: "c1"}, {Wait: 15},
+		}},
+		"a hand-over of what a cluster refuses": {Clusters: 1, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "foreign", S: "c1", N: 4}, {Wait: 5}, {Do: "backend", S: "ocm"},
+		}},
+		"a hand-over there and back of what is not listed": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 5, Do: "hide", S: "c2", N: 17}, {Do: "backend", S: "ocm"}, {Wait: 11}, {Do: "backend", S: "karmada"},
+		}},
+		"a removal is held until another workload leaves room": {Clusters: 2, Workloads: 3, Steps: []step{
+			{Do: "adopt", N: 1}, {Do: "create"}, {Do: "create", W: 1}, {Do: "names", W: 2, S: "c1"}, {Do: "create", W: 2},
+			{Wait: 7, Luck: 71422, Do: "prefer", S: "Aggregated"}, {Wait: 2, Do: "delete", W: 2},
+		}},
+		"an edit that one pass has read and not recorded": {Clusters: 5, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "label", N: 3}, {Wait: 7, Do: "names", S: "c1 c2 c3 c4 c5"}, {Do: "label off", S: "c3"}, {Wait: 2, Luck: 74284},
 		}},
 	}
 }
