@@ -8,7 +8,8 @@ const (
 	// knownEdits: an edit of the placement lets go at once what it does not ask for.
 	knownEdits = false
 	// knownTogether: an edit of the placement and a change of clusters that one pass reads for the first time together count as the edit's:
-	// the record has no labels of before, so that nobody can tell which of the two takes a cluster out.
+	// the record has no labels of before, so that nobody can tell which of the two takes a cluster out. While it is suspended, or
+	// handed over, no pass records anything of that, so that what they read is together with what the first one reads afterwards.
 	knownTogether = true
 	// knownGraceful: with failover Graceful, clusters that an edit takes out may be gone on with, and divided over.
 	knownGraceful = false

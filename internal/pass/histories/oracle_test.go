@@ -421,11 +421,43 @@ func (l *law) readTogether(upTo int64, by *passInfo, v spec, name string) bool {
 	return false
 }
 
-// wasUnwanted tells whether a pass a moment ago has found that a cluster would get nothing if it were chosen: it is left since then.
-func (o *oracle) wasUnwanted(l *law, by *passInfo, name string) bool {
-	return slices.ContainsFunc(l.reads, func(r *passInfo) bool {
-		return r.id <= by.id && by.at.Sub(r.at) < patience && r.known != nil && r.settled && o.unwanted(l, l.spec(r.generation), name, r)
-	})
+// wasUnwanted tells whether a pass has found that a cluster would get nothing if it were chosen, and none that it would get something
+// since: it is left since then.
+func (o *oracle) wasUnwanted(l *law, by *passInfo, name string) (was bool) {
+	for _, r := range l.reads {
+		if r.id > by.id || r.known == nil || !r.settled {
+			continue
+		}
+		v := l.spec(r.generation)
+		was = o.unwanted(l, v, name, r) || was && !r.chosen(v, name)
+	}
+	return was
+}
+
+// leftBefore are the clusters that were to be left by the last pass that had not read an edit: for half a minute they had not been
+// chosen, and they were no more than half of all.
+func (l *law) leftBefore(edit int64, by *passInfo) map[string]bool {
+	var last *passInfo
+	for _, r := range l.reads {
+		if r.id <= by.id && r.known != nil && r.settled && r.written && r.generation < edit {
+			last = r
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	v, left, gone, total := l.spec(last.generation), map[string]bool{}, 0, 0
+	for name, base := range l.base {
+		total += base
+		_, since := l.absent(last, func(*passInfo) bool { return true }, v, name)
+		if !last.chosen(v, name) && last.at.Sub(since) >= patience-2*time.Second {
+			left[name], gone = true, gone+base
+		}
+	}
+	if 2*gone > total {
+		return nil
+	}
+	return left
 }
 
 func (l *law) readWith(from int64, by *passInfo, v spec, name string) bool {
@@ -433,7 +465,7 @@ func (l *law) readWith(from int64, by *passInfo, v spec, name string) bool {
 	for _, r := range l.reads {
 		switch {
 		case r.id > by.id || r.known == nil || !r.settled:
-		case !r.written: // what it has seen is forgotten
+		case !r.written || r.handsOver || l.spec(r.generation).Suspend: // what it has seen is not recorded
 		case r.generation < from:
 			chosen = r.chosen(l.spec(r.generation), name)
 		case r.chosen(v, name):
@@ -620,9 +652,12 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, after *object, by *passI
 		newest = max(newest, r.generation)
 	}
 	edited, divided, more, excused := false, false, false, 0
+	var left map[string]bool
 	for g := l.baseOf; g < newest; g++ {
 		a, b := l.spec(g), l.spec(g+1)
-		edited = edited || a.clustersPart() != b.clustersPart()
+		if !edited && a.clustersPart() != b.clustersPart() {
+			edited, left = true, l.leftBefore(g+1, by)
+		}
 		divided = divided || a.divisionPart() != b.divisionPart()
 		more = more || b.Replicas > a.Replicas
 		if fewer := max(0, a.Replicas-b.Replicas); b.Divided {
@@ -657,7 +692,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, after *object, by *passI
 		fall += lost
 		if now == 0 && chooses(v, name, l.baseFacts[name]) && !by.chosen(v, name) &&
 			!chooses(l.spec(l.baseOf), name, by.known[name]) && !v.excludes(name) && !o.unwanted(l, v, name, by) &&
-			!l.readTogether(by.generation, by, v, name) {
+			!l.readTogether(by.generation, by, v, name) && !left[name] {
 			gone += min(base, asked[name])
 		} else {
 			stays += min(base, now)
