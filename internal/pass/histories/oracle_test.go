@@ -216,6 +216,11 @@ func (r *order) mayWrite() bool {
 	return r.mode.writes() || r.pulledGen > 0 && r.pulled.mode.writes()
 }
 
+// listedSince tells whether some pass since then has found the cluster listed: of another nothing can be said (R16).
+func (l *law) listedSince(id int, name string) bool {
+	return slices.ContainsFunc(l.reads, func(r *passInfo) bool { return r.id >= id && r.known[name].Known })
+}
+
 // memberWrite judges a write of a member object: after is nil when it goes.
 func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *passInfo) {
 	l := o.laws[by.uid]
@@ -237,7 +242,7 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 	case by.deleting:
 		o.violate(l, c.name, "deleting", "%s became %s while it is being deleted", describe(before), describe(after))
 		return
-	case l.frozen > 0 && by.id < l.frozen && after != nil && (before == nil || before.content != after.content):
+	case l.frozen > 0 && by.id < l.frozen && after != nil && (before == nil || before.content != after.content) && l.listedSince(l.frozen, c.name):
 		o.violate(l, c.name, "suspended", "%s became %s by pass %d, after pass %d had carried the suspension out",
 			describe(before), describe(after), by.id, l.frozen)
 		return

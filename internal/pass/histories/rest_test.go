@@ -116,7 +116,9 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 	case v1alpha1.ReasonMemberConflict:
 		return !v.Adopt && slices.ContainsFunc(o.w.names, func(name string) bool {
 			live := o.w.clusters[name].objects[l.slot.name]
-			return live != nil && live.owner != mark{v.Backend, l.uid} && live.owner != mark{l.slot.object.Status.Backend, l.uid}
+			ours := live != nil && (live.owner == mark{v.Backend, l.uid} || live.owner == mark{l.slot.object.Status.Backend, l.uid})
+			// What is left of a cluster's time with another backend may be in the way of the present one.
+			return live != nil && (!ours || o.everLeft(l, name))
 		})
 	}
 	return false
