@@ -541,7 +541,7 @@ func (o *oracle) judgeLoss(l *law, c *cluster, before, after *object, by *passIn
 	if after == nil {
 		o.judgeAbsence(l, v, c, by)
 	}
-	o.judgeShare(l, v, c, after, by)
+	o.judgeShare(l, v, c, before, after, by)
 }
 
 // judgeAbsence: one absence in what a backend says never means delete.
@@ -644,8 +644,19 @@ func (l *law) joining(v spec, by *passInfo) int {
 	return sum
 }
 
+// present is what members run, as it was before one of them changes.
+func (o *oracle) present(l *law, c *cluster, before *object) int {
+	sum := before.Replicas
+	for name, other := range o.w.clusters {
+		if live := other.objects[l.slot.name]; name != c.name && live != nil && live.owner.uid == l.uid {
+			sum += live.Replicas
+		}
+	}
+	return sum
+}
+
 // judgeShare: what no edit asks for may go up to half of what ran when the spec was last carried out, over any number of passes.
-func (o *oracle) judgeShare(l *law, v spec, c *cluster, after *object, by *passInfo) {
+func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, by *passInfo) {
 	if l.base == nil || by.generation < l.baseOf || knownGraceful && v.Failover != "" {
 		return
 	}
@@ -717,7 +728,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, after *object, by *passI
 			o.violate(l, c.name, "share", "%d of %d replicas go with clusters, which no edit asks for", gone, gone+stays)
 		}
 	case more && 2*(fall-excused) <= runs-excused:
-	case 2*(fall-excused) > total-excused:
+	case 2*(fall-excused) > max(total, o.present(l, c, before))-excused: // clusters that have joined run some, too
 		o.violate(l, c.name, "share", "%d of %d replicas go, of which edits ask for %d", fall, total, excused)
 	}
 }
