@@ -65,7 +65,7 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 		record = *in.Record.DeepCopy()
 	}
 	base, confirmations := in.baseline(Baseline(in.Record)), ptr.Deref(record.ConfirmedRemovals, 0)
-	removals := []Removal{in.removal(base, in.Next, confirmations), in.leaving(confirmations)}
+	removals := []Removal{in.removal(base, in.Next, confirmations), in.leaving(base, confirmations)}
 	confirmed := slices.ContainsFunc(removals, func(r Removal) bool { return r.Token == in.Confirmation && r.Lost > 0 })
 	for _, removal := range removals {
 		if removal.Lost*100 > removal.Total*int64(in.MaxPercent) && !confirmed {
@@ -127,7 +127,8 @@ func (in In) baseline(base map[string]int32) map[string]int32 {
 func (in In) excuseEdit(base map[string]int32) {
 	deselected := map[string]bool{}
 	for _, row := range in.Record.Clusters {
-		deselected[row.Name] = row.DeselectedAt != nil && row.Replicas != nil && !slices.Contains(in.Excluded, row.Name)
+		leaves := row.Replicas != nil || row.Removal != ""
+		deselected[row.Name] = row.DeselectedAt != nil && leaves && !slices.Contains(in.Excluded, row.Name)
 	}
 	for name, n := range base {
 		switch {
@@ -263,18 +264,25 @@ func scaled(n, before, now int32) int32 {
 	}
 }
 
-// leaving is what goes now with whole clusters, measured by what is to run now: clusters that have joined add to the baseline and take
-// nothing from that of others, so that the same share of it may be most of what runs. That shares fall when lost clusters are back is
-// no removal here.
-func (in In) leaving(confirmed int32) Removal {
-	runs := in.baseline(Decided(in.Record))
-	next := maps.Clone(runs)
-	for name := range runs {
-		if in.Next[name] == 0 {
-			next[name] = 0
+// leaving is what goes with whole clusters, measured by no more than what is asked for: clusters that have joined add to the baseline and
+// take nothing from that of others, so that the same share of it may be most of what runs. That shares fall when lost clusters are back
+// is no removal here.
+func (in In) leaving(base map[string]int32, confirmed int32) Removal {
+	runs, decided := maps.Clone(base), in.baseline(Decided(in.Record))
+	next := map[string]int32{}
+	for name, n := range runs {
+		if now, is := decided[name]; is {
+			n = min(n, now)
+		}
+		if runs[name] = n; in.Next[name] > 0 {
+			next[name] = n
 		}
 	}
-	return in.removal(runs, next, confirmed)
+	r := in.removal(runs, next, confirmed)
+	if in.Asked.Divided {
+		r.Total = min(r.Total, int64(max(in.before(), in.Asked.Replicas)))
+	}
+	return r
 }
 
 func (in In) removal(base, after map[string]int32, confirmed int32) Removal {

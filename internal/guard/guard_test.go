@@ -102,6 +102,13 @@ func TestCheck(t *testing.T) {
 			{asked: div + "8", next: "a:8", held: "b (3 to 0), c (2 to 0) 5/8"},
 			{asked: div + "8", next: "a:8", confirm: true},
 		},
+		"most of what runs, one after the other, after others have joined": {
+			{asked: div + "3", next: "a:3"},
+			{asked: div + "3", next: "a:2 b:1"},
+			{asked: div + "3", next: "a:1 b:1 c:1"},
+			{asked: div + "3", next: "a:2 c:1"},
+			{asked: div + "3", next: "a:3", held: "b (1 to 0), c (1 to 0) 2/3"},
+		},
 		"nothing is asked for, after others have joined": {
 			{asked: div + "6", next: "a:6"},
 			{asked: div + "6", next: "a:3 b:3"},

@@ -33,7 +33,7 @@ func (d *Decision) chooseClusters() error {
 		return err
 	}
 	d.placed.choice = &choice
-	if len(choice.Clusters) == 0 {
+	if len(choice.Clusters) == 0 || d.editsClusters() && d.allMissing(choice.Clusters) {
 		return d.noCluster(choice.Message)
 	}
 	targets, err := d.divide(choice.Clusters)
@@ -51,6 +51,12 @@ func (d *Decision) chooseClusters() error {
 	slices.SortFunc(d.placed.targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
 	d.noteVersions()
 	return nil
+}
+
+// allMissing tells whether no cluster is chosen but those that are gone on with for a moment: an edit that chooses nothing else removes
+// nothing.
+func (d *Decision) allMissing(chosen []string) bool {
+	return !slices.ContainsFunc(chosen, func(c string) bool { return !slices.Contains(d.placed.missing, c) })
 }
 
 // setUpPlacement has the backend choose; members stay as they are.

@@ -73,5 +73,21 @@ func found() map[string]history {
 		"an edit that one pass has read and not recorded": {Clusters: 5, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Do: "label", N: 3}, {Wait: 7, Do: "names", S: "c1 c2 c3 c4 c5"}, {Do: "label off", S: "c3"}, {Wait: 2, Luck: 74284},
 		}},
+		"most of what runs leaves one after the other": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "replicas", N: 3}, {Do: "label", N: 2}, {Wait: 9}, {Do: "label off", S: "c2"}, {Do: "label off", S: "c3"},
+			{Wait: 31, Do: "confirm"}, {Wait: 3, Do: "label on", S: "c2"}, {Wait: 1, Do: "label on", S: "c3"}, {Do: "label off", S: "c2"},
+			{Wait: 1, Do: "label off", S: "c3"},
+		}},
+		"an edit while a cluster leaves": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 7}, {Do: "label", N: 2}, {Wait: 2, Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
+			{Wait: 30, Do: "names", S: "c1 c2 c3"},
+		}},
+		"an edit that chooses nothing while a cluster is not listed": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "label off", S: "c2"}, {Wait: 38, Do: "hide", S: "c2", N: 19}, {Do: "label", N: 2}, {Wait: 5},
+		}},
+		"an edit that chooses nothing while a cluster has left": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "backend", S: "ocm"}, {Do: "create"}, {Do: "label off", S: "c2"}, {Wait: 39, Do: "leave", S: "c3", N: 2}, {Wait: 3, Luck: 79022},
+			{Do: "label", N: 1},
+		}},
 	}
 }
