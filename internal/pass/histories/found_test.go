@@ -82,12 +82,5 @@ func found() map[string]history {
 			{Do: "create"}, {Wait: 7}, {Do: "label", N: 2}, {Wait: 2, Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
 			{Wait: 30, Do: "names", S: "c1 c2 c3"},
 		}},
-		"an edit that chooses nothing while a cluster is not listed": {Clusters: 2, Workloads: 1, Steps: []step{
-			{Do: "create"}, {Do: "label off", S: "c2"}, {Wait: 38, Do: "hide", S: "c2", N: 19}, {Do: "label", N: 2}, {Wait: 5},
-		}},
-		"an edit that chooses nothing while a cluster has left": {Clusters: 3, Workloads: 1, Steps: []step{
-			{Do: "backend", S: "ocm"}, {Do: "create"}, {Do: "label off", S: "c2"}, {Wait: 39, Do: "leave", S: "c3", N: 2}, {Wait: 3, Luck: 79022},
-			{Do: "label", N: 1},
-		}},
 	}
 }
