@@ -81,6 +81,6 @@ func (d *Driver) retell(ctx context.Context, live world) (time.Duration, error) 
 		return 0, backends.Classify(fmt.Sprintf("patch policy %s", client.ObjectKeyFromObject(live.policy)), err)
 	}
 	d.expected.add(sent)
-	d.log.Info("Karmada was told again of a policy that its binding lacks something of", "policy", client.ObjectKeyFromObject(live.policy))
+	d.log.Info("Told Karmada of the policy again: the binding lacks what it says", "policy", client.ObjectKeyFromObject(live.policy))
 	return tellAgain, nil
 }

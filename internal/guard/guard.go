@@ -65,12 +65,14 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 		record = *in.Record.DeepCopy()
 	}
 	base, confirmations := in.baseline(Baseline(in.Record)), ptr.Deref(record.ConfirmedRemovals, 0)
-	removals := []Removal{in.removal(base, in.Next, confirmations), in.leaving(base, confirmations)}
-	confirmed := slices.ContainsFunc(removals, func(r Removal) bool { return r.Token == in.Confirmation && r.Lost > 0 })
-	for _, removal := range removals {
-		if removal.Lost*100 > removal.Total*int64(in.MaxPercent) && !confirmed {
-			return record, &removal
-		}
+	all, leaving := in.removal(base, in.Next, confirmations), in.leaving(base, confirmations)
+	// Who confirms what leaves has not seen the shares that fall; who confirms all has seen both.
+	confirmed := in.confirms(all) || in.confirms(leaving)
+	switch {
+	case in.exceeds(all) && !in.confirms(all):
+		return record, &all
+	case in.exceeds(leaving) && !confirmed:
+		return record, &leaving
 	}
 	if confirmed {
 		record.ConfirmedRemovals = ptr.To(confirmations + 1)
@@ -87,6 +89,12 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 	record.Clusters = rows(base, in.Next, record.Clusters)
 	return record, nil
 }
+
+// exceeds tells whether a removal is more than may go without being asked for.
+func (in In) exceeds(r Removal) bool { return r.Lost*100 > r.Total*int64(in.MaxPercent) }
+
+// confirms tells whether a person has confirmed just that removal.
+func (in In) confirms(r Removal) bool { return r.Token == in.Confirmation && r.Lost > 0 }
 
 // asksForClusters tells whether the spec asks for other clusters than before.
 func (in In) asksForClusters() bool {
