@@ -102,15 +102,23 @@ func newBuilder(ctx context.Context, out io.Writer) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache := os.Getenv("LAB_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("find the cache folder (set LAB_CACHE): %w", err)
-		}
-		cache = filepath.Join(user, "fleetworkload", "lab")
+	cache, err := cacheRoot()
+	if err != nil {
+		return nil, err
 	}
 	return &builder{source: source, cache: cache, out: out, dirs: map[string]string{}}, nil
+}
+
+// cacheRoot is the folder of what all fleets of this user share.
+func cacheRoot() (string, error) {
+	if cache := os.Getenv("LAB_CACHE"); cache != "" {
+		return cache, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the cache folder (set LAB_CACHE): %w", err)
+	}
+	return filepath.Join(user, "fleetworkload", "lab"), nil
 }
 
 // sourceDir finds this package's folder: go:embed cannot reach into the nested modules under components/.

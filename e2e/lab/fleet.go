@@ -85,7 +85,7 @@ func Up(ctx context.Context, opts Options) (*Fleet, error) {
 	if err := os.Remove(filepath.Join(f.dir, readyFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	next, err := f.turn(ctx)
+	next, err := turn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -220,8 +220,12 @@ func (f *Fleet) binaries() (names []string) {
 
 // turn waits until no other fleet of this user is being started: a port that is free when it is chosen must be so when its
 // component listens, a moment later.
-func (f *Fleet) turn(ctx context.Context) (next func(), err error) {
-	return lockDir(ctx, filepath.Join(f.builder.cache, "starting"))
+func turn(ctx context.Context) (next func(), err error) {
+	cache, err := cacheRoot()
+	if err != nil {
+		return nil, err
+	}
+	return lockDir(ctx, filepath.Join(cache, "starting"))
 }
 
 func symlink(target, link string) error {
@@ -300,7 +304,7 @@ func (f *Fleet) AddMember(ctx context.Context, name string) (Member, error) {
 	if err := f.state.update(func() { f.state.addMember(name) }); err != nil {
 		return Member{}, err
 	}
-	next, err := f.turn(ctx)
+	next, err := turn(ctx)
 	if err != nil {
 		return Member{}, err
 	}
