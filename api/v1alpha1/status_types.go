@@ -162,11 +162,16 @@ type ClusterShare struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// baseline is what the cluster was to run when the spec was last carried out. A cluster that joined later counts from then on,
-	// and one that has left without being asked to keeps its baseline.
+	// baseline is what the cluster was to run when the spec was last carried out. A cluster that joined later has one as soon as it runs
+	// its replicas, and one that has left without being asked to keeps it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Baseline *int32 `json:"baseline,omitempty"`
+
+	// joining is true from when the cluster is given replicas until it reports that it runs them. Until then the baseline is what it has
+	// come to run so far, or what it ran before it had left.
+	// +optional
+	Joining *bool `json:"joining,omitempty"`
 
 	// removal is why the workload is taken off the cluster. It is recorded before anything is removed, and absent once nothing of the
 	// workload is left there.

@@ -35,6 +35,8 @@ type In struct {
 	Asked  Asked
 	// Runs are the clusters that have the workload, with what they are to run now. It counts while there is no record.
 	Runs map[string]int32
+	// Reports are how many replicas clusters say that they run; 1 of kinds without. No more than that counts as staying.
+	Reports map[string]int32
 	// Chosen are the clusters of the placement. Excluded are those that it does not choose whatever labels they have.
 	Chosen, Excluded []string
 	// Next is what each cluster is to run. A chosen one that is not in it is to run nothing.
@@ -43,7 +45,7 @@ type In struct {
 	FailedOver []string
 	// Confirmation is what a person has confirmed: a removal's token.
 	Confirmation string
-	// MaxPercent is the share of the baseline that may go without being asked for.
+	// MaxPercent is the share of what counts that may go without being asked for.
 	MaxPercent int32
 }
 
@@ -51,10 +53,17 @@ type In struct {
 type Removal struct {
 	// Clusters are those that would lose replicas, such as "m1 (98 to 34)", sorted.
 	Clusters []string
-	// Lost is how many of the baseline's Total would go.
+	// Lost is how many of the Total that counts would go, or have gone.
 	Lost, Total int64
 	// Token names the removal, for a person who confirms it. Each confirmation is good for one removal.
 	Token string
+}
+
+// count is what of a cluster counts: what it ran when the spec was last carried out. While it is joining that is what it has come to run so
+// far, or what it ran before it left.
+type count struct {
+	replicas int32
+	joining  bool
 }
 
 // Check returns what is to be remembered, and the removal that must be held; nil when everything may be carried out. What is held
@@ -64,37 +73,19 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 	if in.Record != nil {
 		record = *in.Record.DeepCopy()
 	}
-	base, confirmations := in.baseline(Baseline(in.Record)), ptr.Deref(record.ConfirmedRemovals, 0)
-	all, leaving := in.removal(base, in.Next, confirmations), in.leaving(base, confirmations)
-	// Who confirms what leaves has not seen the shares that fall; who confirms all has seen both.
-	confirmed := in.confirms(all) || in.confirms(leaving)
-	switch {
-	case in.exceeds(all) && !in.confirms(all):
-		return record, &all
-	case in.exceeds(leaving) && !confirmed:
-		return record, &leaving
+	counts, confirmations := in.excuse(in.counts()), ptr.Deref(record.ConfirmedRemovals, 0)
+	removal := in.removal(counts, confirmations)
+	confirmed := removal.Lost > 0 && removal.Token == in.Confirmation
+	if in.takesAway(counts) && removal.Lost*100 > removal.Total*int64(in.MaxPercent) && !confirmed {
+		return record, &removal
 	}
 	if confirmed {
 		record.ConfirmedRemovals = ptr.To(confirmations + 1)
 	}
-	switch {
-	case confirmed:
-		base = maps.Clone(in.Next)
-	case in.asksForClusters():
-		base = in.renew(base)
-	default:
-		in.carryOver(base)
-	}
+	record.Clusters = rows(in.follow(counts, confirmed), in.Next, record.Clusters)
 	record.ClustersHash, record.DivisionHash, record.Replicas = in.Asked.Clusters, in.Asked.Division, ptr.To(in.Asked.Replicas)
-	record.Clusters = rows(base, in.Next, record.Clusters)
 	return record, nil
 }
-
-// exceeds tells whether a removal is more than may go without being asked for.
-func (in In) exceeds(r Removal) bool { return r.Lost*100 > r.Total*int64(in.MaxPercent) }
-
-// confirms tells whether a person has confirmed just that removal.
-func (in In) confirms(r Removal) bool { return r.Token == in.Confirmation && r.Lost > 0 }
 
 // asksForClusters tells whether the spec asks for other clusters than before.
 func (in In) asksForClusters() bool {
@@ -105,81 +96,145 @@ func (in In) asksForDivision() bool {
 	return in.Record != nil && in.Record.DivisionHash != in.Asked.Division
 }
 
-// before is the number of replicas that was asked for when the spec was last carried out.
-func (in In) before() int32 {
-	if in.Record == nil {
-		return in.Asked.Replicas
-	}
-	return ptr.Deref(in.Record.Replicas, in.Asked.Replicas)
+// edited tells whether the spec asks for something else than when it was last carried out.
+func (in In) edited() bool {
+	return in.asksForClusters() || in.asksForDivision() || ptr.Deref(in.Record.Replicas, in.Asked.Replicas) != in.Asked.Replicas
 }
 
-// baseline is what a removal is measured by, such as what ran when the spec was last carried out, less what an edit since then asks for.
-func (in In) baseline(base map[string]int32) map[string]int32 {
-	switch {
-	case in.Record == nil:
-		maps.Copy(base, in.Runs)
-	case in.asksForClusters():
-		in.excuseEdit(base)
+// before is what each cluster was to run until now.
+func (in In) before() map[string]int32 {
+	if in.Record == nil {
+		return in.Runs
+	}
+	return Decided(in.Record)
+}
+
+// counts are what is remembered; what runs, when nothing is.
+func (in In) counts() map[string]count {
+	counts := map[string]count{}
+	if in.Record == nil {
+		for name, n := range in.Runs {
+			counts[name] = count{replicas: n}
+		}
+		return counts
+	}
+	for _, row := range in.Record.Clusters {
+		if row.Baseline != nil {
+			counts[row.Name] = count{replicas: *row.Baseline, joining: ptr.Deref(row.Joining, false)}
+		}
+	}
+	return counts
+}
+
+// excuse takes out of what counts what the spec asks for since it was last carried out. A change of replicas or of their division asks for
+// no cluster to be left. Replicas that go from a divided number are seen in the total.
+func (in In) excuse(counts map[string]count) map[string]count {
+	if in.Record != nil {
+		deselected := in.deselected()
+		for name, c := range counts {
+			chosen := slices.Contains(in.Chosen, name)
+			switch {
+			case in.asksForClusters() && !chosen && !deselected[name]:
+				delete(counts, name)
+				continue
+			case chosen && (in.asksForClusters() || in.asksForDivision()):
+				c.replicas = min(c.replicas, in.Next[name])
+			case !in.Asked.Divided:
+				c.replicas = min(c.replicas, in.Asked.Replicas)
+			}
+			counts[name] = c
+		}
 	}
 	for _, name := range slices.Concat(in.FailedOver, in.Excluded) {
-		delete(base, name)
+		delete(counts, name)
 	}
-	if !in.asksForClusters() {
-		in.excuse(base)
-	}
-	return base
+	return counts
 }
 
-// excuseEdit takes out of the baseline what a change of the placement asks for: clusters that it does not choose, and what it takes from
-// those that it does. A cluster that was deselected before has not gone by the edit.
-func (in In) excuseEdit(base map[string]int32) {
+// deselected are the clusters that were leaving before an edit: they do not go by it, unless it takes them out whatever labels they have.
+func (in In) deselected() map[string]bool {
 	deselected := map[string]bool{}
 	for _, row := range in.Record.Clusters {
 		leaves := row.Replicas != nil || row.Removal != ""
 		deselected[row.Name] = row.DeselectedAt != nil && leaves && !slices.Contains(in.Excluded, row.Name)
 	}
-	for name, n := range base {
-		switch {
-		case slices.Contains(in.Chosen, name):
-			base[name] = min(n, in.Next[name])
-		case !deselected[name]:
-			delete(base, name)
-		}
-	}
+	return deselected
 }
 
-// renew begins a new baseline after a change of the placement. What has gone without being asked for goes on counting.
-func (in In) renew(base map[string]int32) map[string]int32 {
-	next := maps.Clone(in.Next)
-	if next == nil {
-		next = map[string]int32{}
+// takesAway tells whether a cluster that counts is to run less than until now.
+func (in In) takesAway(counts map[string]count) bool {
+	before := in.before()
+	for name, c := range counts {
+		if in.Next[name] < min(c.replicas, before[name]) {
+			return true
+		}
 	}
-	for name, n := range base {
-		if _, is := next[name]; !is && in.Record != nil {
-			next[name] = n
+	return false
+}
+
+// removal compares what counts with what of it goes on running where it runs. Of a divided number no more than that number counts, whatever
+// has joined; what clusters take over from others does not.
+func (in In) removal(counts map[string]count, confirmed int32) Removal {
+	r, before := Removal{}, in.before()
+	sum := sha256.New()
+	fmt.Fprintln(sum, confirmed)
+	var stays int64
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		c, next := counts[name], in.Next[name]
+		r.Total += int64(c.replicas)
+		stay := min(c.replicas, next, before[name])
+		if runs, reported := in.Reports[name]; reported || c.joining {
+			stay = min(stay, runs)
+		}
+		stays += int64(stay)
+		if c.replicas > next {
+			what := fmt.Sprintf("%s (%d to %d)", name, c.replicas, next)
+			r.Clusters = append(r.Clusters, what)
+			fmt.Fprintln(sum, what)
+		}
+	}
+	if in.Asked.Divided {
+		r.Total = min(r.Total, int64(in.Asked.Replicas))
+	}
+	r.Lost = max(0, r.Total-stays)
+	r.Token = hex.EncodeToString(sum.Sum(nil))[:12]
+	return r
+}
+
+// follow is what counts from now on. An edit that is carried out, or a removal that was confirmed, begins anew with what clusters are to run,
+// of each as soon as it runs that; only what has gone without being asked for goes on counting after an edit.
+func (in In) follow(counts map[string]count, confirmed bool) map[string]count {
+	anew, before, next := confirmed || in.edited(), in.before(), map[string]count{}
+	for name, c := range counts {
+		_, stays := in.Next[name]
+		if asked := anew && slices.Contains(in.Chosen, name); !stays && !asked && !confirmed && in.Record != nil {
+			next[name] = count{replicas: c.replicas}
+		}
+	}
+	for name, n := range in.Next {
+		c, runs := counts[name], in.Reports[name]
+		still := before[name] > 0 || runs > 0 && runs >= min(c.replicas, n) // what was to be left may not have been
+		switch {
+		case c.replicas > 0 && !c.joining && !anew && still:
+			next[name] = c
+		case n > 0 && runs >= n:
+			next[name] = count{replicas: n}
+		default:
+			next[name] = count{replicas: max(c.replicas, min(n, runs)), joining: true}
 		}
 	}
 	return next
 }
 
-// Baseline is what each cluster was to run when the spec was last carried out.
-func Baseline(record *v1alpha1.PlacementRecord) map[string]int32 {
-	return read(record, func(c v1alpha1.ClusterShare) *int32 { return c.Baseline })
-}
-
 // Decided is what each cluster is to run, as it was decided last.
 func Decided(record *v1alpha1.PlacementRecord) map[string]int32 {
-	return read(record, func(c v1alpha1.ClusterShare) *int32 { return c.Replicas })
-}
-
-func read(record *v1alpha1.PlacementRecord, of func(v1alpha1.ClusterShare) *int32) map[string]int32 {
 	all := map[string]int32{}
 	if record == nil {
 		return all
 	}
 	for _, c := range record.Clusters {
-		if n := of(c); n != nil {
-			all[c.Name] = *n
+		if c.Replicas != nil {
+			all[c.Name] = *c.Replicas
 		}
 	}
 	return all
@@ -227,119 +282,14 @@ func Renamed(record *v1alpha1.PlacementRecord, name func(string) string) *v1alph
 	return out
 }
 
-// excuse takes out of the baseline what a change of replicas or of their division asks for. A cluster that is not chosen any more
-// keeps its part: no such change asks for that.
-func (in In) excuse(base map[string]int32) {
-	before, now := in.before(), in.Asked.Replicas
-	var falls, fewer int64
-	for name, n := range base {
-		switch {
-		case now == 0: // nothing is asked for, of whatever clusters have joined too
-			base[name] = 0
-		case !slices.Contains(in.Chosen, name):
-			base[name] = scaled(n, before, now)
-		case in.asksForDivision():
-			base[name] = min(n, in.Next[name])
-		default:
-			falls += int64(max(0, n-in.Next[name]))
-		}
-	}
-	if now >= before || falls == 0 || in.asksForDivision() {
-		return
-	}
-	fewer = int64(before - now)
-	for name, n := range base {
-		fall := int64(max(0, n-in.Next[name]))
-		switch {
-		case !slices.Contains(in.Chosen, name):
-		case !in.Asked.Divided:
-			base[name] = n - int32(min(fall, fewer))
-		default:
-			base[name] = n - int32(min(fall, fall*fewer/falls))
-		}
-	}
-}
-
-// scaled is the part of another number of replicas, at least 1 of any.
-func scaled(n, before, now int32) int32 {
-	switch {
-	case before == now || n == 0:
-		return n
-	case now == 0 || before == 0:
-		return now
-	default:
-		return int32(max(1, (int64(n)*int64(now)+int64(before)/2)/int64(before)))
-	}
-}
-
-// leaving is what goes with whole clusters, measured by no more than what is asked for: clusters that have joined add to the baseline and
-// take nothing from that of others, so that the same share of it may be most of what runs. That shares fall when lost clusters are back
-// is no removal here.
-func (in In) leaving(base map[string]int32, confirmed int32) Removal {
-	runs, decided := maps.Clone(base), in.baseline(Decided(in.Record))
-	next := map[string]int32{}
-	for name, n := range runs {
-		if now, is := decided[name]; is {
-			n = min(n, now)
-		}
-		if runs[name] = n; in.Next[name] > 0 {
-			next[name] = n
-		}
-	}
-	r := in.removal(runs, next, confirmed)
-	if in.Asked.Divided {
-		r.Total = min(r.Total, int64(max(in.before(), in.Asked.Replicas)))
-	}
-	return r
-}
-
-func (in In) removal(base, after map[string]int32, confirmed int32) Removal {
-	r := Removal{}
-	sum := sha256.New()
-	fmt.Fprintln(sum, confirmed)
-	for _, name := range slices.Sorted(maps.Keys(base)) {
-		n, next := base[name], after[name]
-		r.Total += int64(n)
-		if n <= next {
-			continue
-		}
-		r.Lost += int64(n - next)
-		what := fmt.Sprintf("%s (%d to %d)", name, n, next)
-		r.Clusters = append(r.Clusters, what)
-		fmt.Fprintln(sum, what)
-	}
-	r.Token = hex.EncodeToString(sum.Sum(nil))[:12]
-	return r
-}
-
-// carryOver lets the baseline follow what is carried out: after a change of replicas or of their division it is what runs from then
-// on, and clusters that joined since count from now on.
-func (in In) carryOver(base map[string]int32) {
-	changed := in.asksForDivision() || in.before() != in.Asked.Replicas
-	for name, n := range in.Next {
-		before, known := base[name]
-		switch {
-		case !known, before == 0: // what ran nothing counts from when it does
-			base[name] = n
-		case changed:
-			base[name] = max(before, n)
-		}
-	}
-}
-
 // rows are what the status remembers of clusters.
-func rows(base, decided map[string]int32, before []v1alpha1.ClusterShare) []v1alpha1.ClusterShare {
-	names := map[string]bool{}
-	for _, of := range []map[string]int32{base, decided} {
-		for name := range of {
-			names[name] = true
-		}
-	}
-	out := make([]v1alpha1.ClusterShare, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		row := v1alpha1.ClusterShare{Name: name}
-		if n, is := base[name]; is {
-			row.Baseline = &n
+func rows(counts map[string]count, decided map[string]int32, before []v1alpha1.ClusterShare) []v1alpha1.ClusterShare {
+	out := make([]v1alpha1.ClusterShare, 0, len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[name]
+		row := v1alpha1.ClusterShare{Name: name, Baseline: &c.replicas}
+		if c.joining {
+			row.Joining = &c.joining
 		}
 		if n, is := decided[name]; is {
 			row.Replicas = &n

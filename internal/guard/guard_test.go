@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -37,7 +38,9 @@ type step struct {
 	// next is what the placement makes of that; chosen are the clusters of it that get nothing.
 	next, chosen string
 	failedOver   string
-	confirm      bool
+	// runs is what clusters say afterwards that they run; empty when that is what they are to.
+	runs    string
+	confirm bool
 	// held is what would be lost; empty when nothing is held.
 	held string
 }
@@ -52,7 +55,7 @@ func TestCheck(t *testing.T) {
 		"a scale-up excuses no cluster": {
 			{asked: dup + "2", next: "m1:2 m2:2 m3:2"},
 			{asked: dup + "2", next: "m1:2", held: "m2 (2 to 0), m3 (2 to 0) 4/6"},
-			{asked: dup + "3", next: "m1:3", held: "m2 (3 to 0), m3 (3 to 0) 6/8"},
+			{asked: dup + "3", next: "m1:3", held: "m2 (2 to 0), m3 (2 to 0) 4/6"},
 		},
 		"a scale-down excuses no cluster": {
 			{asked: dup + "4", next: "m1:4 m2:4 m3:4"},
@@ -71,6 +74,8 @@ func TestCheck(t *testing.T) {
 			{asked: dup + "1", next: "c:1 d:1 e:1 f:1"},
 			{asked: dup + "1", next: "d:1 e:1 f:1"},
 			{asked: dup + "1", next: "e:1 f:1", held: "a (1 to 0), b (1 to 0), c (1 to 0), d (1 to 0) 4/6"},
+			{asked: dup + "1", next: "a:1 e:1 f:1", held: "b (1 to 0), c (1 to 0), d (1 to 0) 4/6"}, // a runs nothing yet
+			{asked: dup + "1", next: "a:1 d:1 e:1 f:1"},
 			{asked: dup + "1", next: "a:1 e:1 f:1"},
 		},
 		"one by one, and scaled between": {
@@ -85,7 +90,8 @@ func TestCheck(t *testing.T) {
 			{asked: div + "12", next: "a:4 b:4 c:4"},
 			{asked: div + "12", next: "b:6 c:6"},
 			{asked: div + "24", next: "b:12 c:12"},
-			{asked: div + "24", next: "c:24", held: "a (8 to 0), b (12 to 0) 20/32"},
+			{asked: div + "24", next: "c:24"},
+			{asked: div + "24", next: "a:24", held: "b (12 to 0), c (12 to 0) 24/24"},
 		},
 		"clusters that come and go are counted as they are": {
 			{asked: dup + "1", next: "a:1 b:1 c:1"},
@@ -99,7 +105,7 @@ func TestCheck(t *testing.T) {
 			{asked: div + "8", next: "a:8"},
 			{asked: div + "8", next: "a:4 b:4"},
 			{asked: div + "8", next: "a:3 b:3 c:2"},
-			{asked: div + "8", next: "a:8", held: "b (3 to 0), c (2 to 0) 5/8"},
+			{asked: div + "8", next: "a:8", held: "b (4 to 0), c (2 to 0) 5/8"},
 			{asked: div + "8", next: "a:8", confirm: true},
 		},
 		"most of what runs, one after the other, after others have joined": {
@@ -107,7 +113,43 @@ func TestCheck(t *testing.T) {
 			{asked: div + "3", next: "a:2 b:1"},
 			{asked: div + "3", next: "a:1 b:1 c:1"},
 			{asked: div + "3", next: "a:2 c:1"},
-			{asked: div + "3", next: "a:3", held: "b (1 to 0), c (1 to 0) 2/3"},
+			{asked: div + "3", next: "a:3"}, // two of them run there
+			{asked: div + "3", next: "b:3", held: "a (3 to 0), c (1 to 0) 3/3"},
+		},
+		"clusters join one by one": {
+			{asked: div + "12", next: "a:12"},
+			{asked: div + "12", next: "a:6 b:6"},
+			{asked: div + "12", next: "a:4 b:4 c:4"},
+			{asked: div + "12", next: "a:3 b:3 c:3 d:3"},
+			{asked: div + "12", next: "b:4 c:4 d:4"},
+			{asked: div + "12", next: "c:6 d:6"},
+			{asked: div + "12", next: "d:12", held: "a (12 to 0), b (6 to 0), c (4 to 0) 9/12"},
+		},
+		"what joins counts once it runs": {
+			{asked: div + "12", next: "a:12"},
+			{asked: div + "12", next: "a:6 b:6", runs: "a:6 b:1"},
+			{asked: div + "12", next: "a:4 b:4 c:4", held: "a (12 to 4) 7/12"},
+		},
+		"what an edit adds counts once it runs": {
+			{asked: "one duplicated 2", next: "a:2"},
+			{asked: dup + "2", next: "a:2 b:2 c:2", runs: "a:2"},
+			{asked: dup + "2", next: "b:2 c:2", held: "a (2 to 0) 2/2"},
+			{asked: dup + "2", next: "a:2 b:2 c:2"},
+			{asked: dup + "2", next: "b:2 c:2"},
+		},
+		"what comes back counts once it runs": {
+			{asked: dup + "1", next: "a:1 b:1"},
+			{asked: dup + "1", next: "a:1"},
+			{asked: dup + "1", next: "a:1 b:1", runs: "a:1"},
+			{asked: dup + "1", next: "b:1", held: "a (1 to 0) 2/2"},
+			{asked: dup + "1", next: "a:1 b:1"},
+			{asked: dup + "1", next: "b:1"},
+		},
+		"nothing that runs less than it was is held": {
+			{asked: div + "4", next: "a:2 b:2"},
+			{asked: div + "4", next: "a:4"},
+			{asked: div + "40", next: "a:40", runs: "a:2"},
+			{asked: div + "40", next: "a:40 b:0", runs: "a:40"},
 		},
 		"nothing is asked for, after others have joined": {
 			{asked: div + "6", next: "a:6"},
@@ -139,7 +181,7 @@ func TestCheck(t *testing.T) {
 		},
 		"a scale-down excuses the number it asks for": {
 			{asked: div + "10", next: "a:9 b:1"},
-			{asked: div + "9", next: "a:1 b:8", held: "a (8 to 1) 7/9"},
+			{asked: div + "9", next: "a:1 b:8", held: "a (9 to 1) 7/9"},
 		},
 		"to zero and back": {
 			{asked: dup + "2", next: "a:2 b:2"},
@@ -174,8 +216,10 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var record *v1alpha1.PlacementRecord
 			var token string
+			var reports map[string]int32
 			for i, s := range steps {
 				in := s.in(t, record)
+				in.Reports = reports
 				if s.confirm {
 					in.Confirmation = token
 				}
@@ -187,11 +231,16 @@ func TestCheck(t *testing.T) {
 				if got != s.held {
 					t.Fatalf("step %d: held %q, want %q; the record is %+v", i, got, s.held, in.Record)
 				}
-				in.Record = &next
-				if again, _ := Check(in); !reflect.DeepEqual(again, next) {
-					t.Fatalf("step %d: the next pass remembers something else: %+v, not %+v", i, again, next)
+				if removal != nil {
+					continue
 				}
-				record = &next
+				in.Record, in.Confirmation, in.Reports = &next, "", replicas(t, cmp.Or(s.runs, s.next))
+				then, removal := Check(in)
+				in.Record = &then
+				if again, _ := Check(in); removal != nil || !reflect.DeepEqual(again, then) {
+					t.Fatalf("step %d: the next pass holds %v, the one after it remembers something else: %+v, not %+v", i, removal, again, then)
+				}
+				record, reports = &then, in.Reports
 			}
 		})
 	}
@@ -256,7 +305,7 @@ func TestDeselect(t *testing.T) {
 	ask := func(record *v1alpha1.PlacementRecord, asked Asked, after time.Duration, matching string, chosen ...string) Deselected {
 		return Deselect(record, asked, Selection{
 			Clusters: chosen, Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}, {Name: "left"}}},
-			Matching: strings.Fields(matching), Now: metav1.NewTime(begin.Add(after)),
+			Matching: strings.Fields(matching), Runs: replicas(t, "a:0 b:0 gone:0 left:0"), Now: metav1.NewTime(begin.Add(after)),
 		})
 	}
 	first := ask(record, asked, 0, "a", "a")

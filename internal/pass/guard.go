@@ -20,7 +20,7 @@ func (d *Decision) guard() error {
 		return nil
 	}
 	record, removal := guard.Check(guard.In{
-		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Next: d.next(),
+		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Reports: d.reported(), Next: d.next(),
 		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held), Excluded: d.placed.excluded, FailedOver: d.placed.choice.GivenUp,
 		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
 	})
@@ -82,6 +82,26 @@ func (d *Decision) runs() map[string]int32 {
 	return runs
 }
 
+// reported is how many replicas the targets' clusters say that they run; 1 of kinds without.
+func (d *Decision) reported() map[string]int32 {
+	reports := map[string]int32{}
+	for _, t := range d.placed.targets {
+		o, is := d.observed.Of(t.Cluster)
+		if !is || o.Removing() || o.Probe != nil {
+			continue
+		}
+		state := d.interpret(t, o)
+		switch {
+		case state == nil:
+		case t.Replicas == nil:
+			reports[t.Cluster] = 1
+		default:
+			reports[t.Cluster] = ptr.Deref(state.Replicas, running(o.Status, o.Asked))
+		}
+	}
+	return reports
+}
+
 // next is what each cluster is to run after the pass. One that is only asked is left as it is, as is one of which nothing is said.
 func (d *Decision) next() map[string]int32 {
 	next := maps.Clone(d.placed.vanished)
@@ -92,7 +112,7 @@ func (d *Decision) next() map[string]int32 {
 		switch {
 		case t.Mode == backends.ModeRemove:
 		case !t.Mode.Owns():
-			if n, is := guard.Baseline(d.record.placement)[t.Cluster]; is {
+			if n, is := guard.Decided(d.record.placement)[t.Cluster]; is {
 				next[t.Cluster] = n
 			}
 		case t.Replicas == nil:

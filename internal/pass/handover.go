@@ -198,7 +198,7 @@ func (d *Decision) pin() error {
 		return err
 	}
 	record, removal := guard.Check(guard.In{
-		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Next: d.next(), Chosen: chosen,
+		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Reports: d.reported(), Next: d.next(), Chosen: chosen,
 		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
 	})
 	if removal != nil {

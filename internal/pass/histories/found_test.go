@@ -28,7 +28,7 @@ func found() map[string]history {
 		"knownGraceful: an edit takes a cluster out that failover keeps": {Clusters: 3, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Do: "failover", S: "Graceful", N: 30}, {Wait: 5}, {Do: "names", S: "c1 c3"}, {Do: "replicas", N: 3},
 		}},
-		"knownJoined: two clusters join, one after the other": {Clusters: 4, Workloads: 1, Steps: []step{
+		"two clusters join, one after the other": {Clusters: 4, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Do: "replicas", N: 3}, {Wait: 2}, {Do: "label", N: 1}, {Do: "label off", S: "c2"}, {Do: "label off", S: "c3"},
 			{Do: "label off", S: "c4"}, {Wait: 5, Do: "label on", S: "c2"}, {Do: "label on", S: "c3"}, {Do: "label on", S: "c4"}, {Wait: 3, Luck: 2},
 		}},

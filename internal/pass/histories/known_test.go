@@ -13,8 +13,6 @@ const (
 	knownTogether = true
 	// knownGraceful: with failover Graceful, clusters that an edit takes out may be gone on with, and divided over.
 	knownGraceful = false
-	// knownJoined: a cluster that joins counts as running what was decided for it, before it runs anything.
-	knownJoined = true
 	// knownUnsettled: spec.suspend has no effect until the backend has chosen clusters.
 	knownUnsettled = false
 	// knownZero: a cluster that an edit left nothing, and that gets replicas later without another edit, never counts.

@@ -46,6 +46,8 @@ type law struct {
 	baseOf    int64
 	baseFacts map[string]facts
 	joinedBy  map[string]int
+	// leftBy is the generation that a pass had read which took a cluster's object away.
+	leftBy map[string]int64
 	// recorded is the pass that has written down that another choice of clusters is asked for.
 	recorded int
 	// lost are clusters that failover may have given up.
@@ -53,6 +55,8 @@ type law struct {
 	// shown are the removals that persons were shown, by token; agreed are those confirmed and not yet read.
 	shown  map[string]map[string]int
 	agreed map[string]bool
+	// raised is true from when a removal was confirmed: what clusters have more since then runs on.
+	raised bool
 	// picks are the choices of clusters that explain what a pass has asked for, by pass.
 	picks map[int][][]string
 }
@@ -82,7 +86,7 @@ func (o *oracle) edited(s *slot) {
 	l := o.now[s]
 	if l == nil || l.uid != string(s.object.UID) {
 		l = &law{
-			slot: s, uid: string(s.object.UID), seen: map[string]int64{}, base: nil, baseFacts: map[string]facts{}, joinedBy: map[string]int{},
+			slot: s, uid: string(s.object.UID), seen: map[string]int64{}, base: nil, baseFacts: map[string]facts{}, joinedBy: map[string]int{}, leftBy: map[string]int64{},
 			lost: map[string]bool{}, shown: map[string]map[string]int{}, agreed: map[string]bool{}, picks: map[int][][]string{},
 		}
 		o.now[s], o.laws[l.uid] = l, l
@@ -150,10 +154,10 @@ func (o *oracle) settled(l *law, info *passInfo) {
 		l.baseOf = info.generation
 		return
 	}
-	l.base = nil
+	l.base, l.raised = nil, false
 	clear(l.joinedBy)
 	clear(l.lost)
-	if !l.steady(v, info) {
+	if !l.steady(v, info) || v.Suspend {
 		return // what ran when it was carried out may be other than what runs now
 	}
 	l.base, l.baseOf, l.baseFacts = map[string]int{}, info.generation, maps.Clone(info.known)
@@ -255,8 +259,11 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 		o.judgeReplicas(l, c, before, after, by)
 	}
 	o.judgeLoss(l, c, before, after, by)
+	if delete(l.leftBy, c.name); after == nil {
+		l.leftBy[c.name] = by.generation
+	}
 	if after != nil && l.base != nil && by.generation == l.baseOf && (!knownZero || l.since(by.generation) == 1) {
-		if _, known := l.base[c.name]; !known {
+		if _, known := l.base[c.name]; !known || before == nil { // it joins, or joins again
 			l.base[c.name], l.joinedBy[c.name], l.baseFacts[c.name] = after.Replicas, by.id, by.known[c.name]
 		}
 	}
@@ -383,8 +390,12 @@ func (o *oracle) picks(l *law, v spec, by *passInfo) [][]string {
 
 // lately tells whether a cluster was chosen a moment ago, as far as passes have read.
 func (l *law) lately(v spec, name string, by *passInfo) bool {
-	was, since := l.absent(by, func(r *passInfo) bool { return !r.handsOver }, v, name) // while it changes hands nothing is chosen
-	return was && by.at.Sub(since) <= patience+5*time.Second || l.latelyByItsWords(name, by)
+	lately := func(counts func(*passInfo) bool) bool {
+		was, since := l.absent(by, func(r *passInfo) bool { return !r.handsOver && counts(r) }, v, name) // while it changes hands nothing is chosen
+		return was && by.at.Sub(since) <= patience+5*time.Second
+	}
+	return lately(func(*passInfo) bool { return true }) || l.latelyByItsWords(name, by) ||
+		lately(func(r *passInfo) bool { return l.spec(r.generation).clustersPart() == v.clustersPart() }) // other words may have chosen nothing
 }
 
 // latelyByItsWords is lately for the words that each pass had read: what was missing before an edit is waited for after it, too.
@@ -426,17 +437,29 @@ func (l *law) readTogether(upTo int64, by *passInfo, v spec, name string) bool {
 	return false
 }
 
-// wasUnwanted tells whether a pass has found that a cluster would get nothing if it were chosen, and none that it would get something
-// since: it is left since then.
-func (o *oracle) wasUnwanted(l *law, by *passInfo, name string) (was bool) {
+// leftFor tells whether a pass has found a reason to leave a cluster, and none that it is chosen since: it is left since then.
+func (l *law) leftFor(reason func(v spec, r *passInfo) bool, by *passInfo, name string) (left bool) {
 	for _, r := range l.reads {
 		if r.id > by.id || r.known == nil || !r.settled {
 			continue
 		}
 		v := l.spec(r.generation)
-		was = o.unwanted(l, v, name, r) || was && !r.chosen(v, name)
+		left = reason(v, r) || left && !r.chosen(v, name)
 	}
-	return was
+	return left
+}
+
+// isLeft tells whether a cluster is left since a pass that found a reason other than that it is not chosen: it would get nothing, the spec
+// takes it out whatever labels it has, or failover gives it up.
+func (o *oracle) isLeft(l *law, by *passInfo, name string) bool {
+	unwanted := func(v spec, r *passInfo) bool {
+		return o.unwanted(l, v, name, r) || v.Divided && v.Prefer != "" && v.Prefer != "Weighted" // by room it may be
+	}
+	takenOut := func(v spec, r *passInfo) bool { return r.written && !r.handsOver && v.excludes(name) }
+	givenUp := func(v spec, r *passInfo) bool {
+		return v.Failover != "" && (!r.known[name].Ready || r.known[name].Taint == "NoExecute")
+	}
+	return l.leftFor(unwanted, by, name) || l.leftFor(takenOut, by, name) || l.leftFor(givenUp, by, name)
 }
 
 // leftBefore are the clusters that were to be left by the last pass that had not read an edit: for half a minute they had not been
@@ -448,10 +471,11 @@ func (l *law) leftBefore(edit int64, by *passInfo) map[string]bool {
 			last = r
 		}
 	}
+	left, gone, total := map[string]bool{}, 0, 0
 	if last == nil {
-		return nil
+		return left
 	}
-	v, left, gone, total := l.spec(last.generation), map[string]bool{}, 0, 0
+	v := l.spec(last.generation)
 	for name, base := range l.base {
 		total += base
 		_, since := l.absent(last, func(*passInfo) bool { return true }, v, name)
@@ -460,7 +484,7 @@ func (l *law) leftBefore(edit int64, by *passInfo) map[string]bool {
 		}
 	}
 	if 2*gone > total {
-		return nil
+		clear(left)
 	}
 	return left
 }
@@ -559,7 +583,7 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 	if from > 1 && l.baseOf < from && (v.excludes(c.name) || chooses(l.spec(from-1), c.name, by.known[c.name])) {
 		return // the edit takes it out, whatever its labels, or under the same facts
 	}
-	if l.readTogether(from, by, v, c.name) || o.wasUnwanted(l, by, c.name) {
+	if l.readTogether(from, by, v, c.name) || o.isLeft(l, by, c.name) {
 		return
 	}
 	was, since := l.absent(by, func(r *passInfo) bool {
@@ -608,6 +632,7 @@ func (o *oracle) agreed(l *law, name string, after *object, by *passInfo) bool {
 	if to > 0 {
 		l.base[name] = to
 	}
+	l.raised = true
 	done := true
 	for other, n := range removal {
 		done = done && (other == name || o.ordered(l, other) <= n)
@@ -616,32 +641,6 @@ func (o *oracle) agreed(l *law, name string, after *object, by *passInfo) bool {
 		delete(l.agreed, by.confirm)
 	}
 	return true
-}
-
-// joining is how many replicas clusters may have been given that have joined, and that they never ran.
-func (l *law) joining(v spec, by *passInfo) int {
-	given := map[string]int{}
-	for _, r := range l.reads {
-		if r.id >= by.id || r.generation < l.baseOf {
-			continue
-		}
-		var pick []string
-		for name := range r.known {
-			if r.chosen(v, name) {
-				pick = append(pick, name)
-			}
-		}
-		for name, n := range shares(v, pick) {
-			if _, known := l.base[name]; !known || l.joinedBy[name] == by.id {
-				given[name] = max(given[name], n)
-			}
-		}
-	}
-	sum := 0
-	for _, n := range given {
-		sum += n
-	}
-	return sum
 }
 
 // present is what members run, as it was before one of them changes.
@@ -663,31 +662,38 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 	if o.agreed(l, c.name, after, by) || v.Replicas == 0 {
 		return
 	}
+	if slices.ContainsFunc(l.reads, func(r *passInfo) bool { return r.deleting }) {
+		return
+	}
 	newest := by.generation // orders of an earlier pass may be carried out among those of a later one
 	for _, r := range l.reads {
 		newest = max(newest, r.generation)
 	}
-	edited, divided, more, excused := false, false, false, 0
+	edited, divided, more, excused, asks := false, false, false, 0, v.Replicas
 	var left map[string]bool
 	for g := l.baseOf; g < newest; g++ {
 		a, b := l.spec(g), l.spec(g+1)
 		if !edited && a.clustersPart() != b.clustersPart() {
 			edited, left = true, l.leftBefore(g+1, by)
+			for name, read := range l.leftBy {
+				left[name] = left[name] || read <= g
+			}
 		}
 		divided = divided || a.divisionPart() != b.divisionPart()
 		more = more || b.Replicas > a.Replicas
+		asks = min(asks, a.Replicas, b.Replicas)
 		if fewer := max(0, a.Replicas-b.Replicas); b.Divided {
 			excused += fewer
 		} else {
 			excused += fewer * len(l.base)
 		}
 	}
-	// What the spec of now gives clusters under what was true of them then: an edit of the division asks for no more of those that go.
-	asked := shares(v, slices.DeleteFunc(slices.Sorted(maps.Keys(l.base)), func(name string) bool { return !chooses(v, name, l.baseFacts[name]) }))
-	fall, total, gone, stays, borne := 0, 0, 0, 0, 0
-	if knownJoined {
-		total = l.joining(v, by)
-	}
+	// What the spec of now gives clusters under what was true of them then, with those that it adds: an edit asks for no more of those that go.
+	asked := shares(v, slices.DeleteFunc(slices.Clone(o.w.names), func(name string) bool {
+		_, counts := l.base[name]
+		return counts && !chooses(v, name, l.baseFacts[name]) || !counts && !by.chosen(v, name)
+	}))
+	fall, total, gone, stays, borne, runsOn := 0, 0, 0, 0, 0, 0
 	for name, base := range l.base {
 		now := o.ordered(l, name)
 		if name == c.name {
@@ -700,6 +706,12 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 			continue
 		}
 		total += base
+		live := o.w.clusters[name].objects[l.slot.name]
+		runs := base
+		if live != nil && l.raised {
+			runs = max(base, live.Replicas)
+		}
+		runsOn += min(runs, now)
 		lost := max(0, base-now)
 		if l.lost[name] {
 			borne += lost
@@ -710,6 +722,8 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 			!chooses(l.spec(l.baseOf), name, by.known[name]) && !v.excludes(name) && !o.unwanted(l, v, name, by) &&
 			!l.readTogether(by.generation, by, v, name) && !left[name] {
 			gone += min(base, asked[name])
+		} else if live != nil && name != c.name && by.chosen(v, name) {
+			stays += max(min(base, now), live.Replicas) // an edit may have raised it
 		} else {
 			stays += min(base, now)
 		}
@@ -717,6 +731,10 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 	runs := 0 // what an edit has raised counts as well
 	for _, name := range o.w.names {
 		runs += max(o.ordered(l, name), l.base[name])
+		live := o.w.clusters[name].objects[l.slot.name]
+		if _, counts := l.base[name]; !counts && live != nil && live.owner.uid == l.uid && by.chosen(v, name) {
+			stays += live.Replicas // an edit has added it
+		}
 	}
 	switch {
 	case edited:
@@ -727,6 +745,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 		if gone > excused && 2*(gone-excused) > max(gone+stays+borne, runs)-excused {
 			o.violate(l, c.name, "share", "%d of %d replicas go with clusters, which no edit asks for", gone, gone+stays)
 		}
+	case v.Divided && l.spec(l.baseOf).Divided && 2*runsOn >= asks-borne: // of what is asked for half goes on where it ran, whatever had joined
 	case more && 2*(fall-excused) <= runs-excused:
 	case 2*(fall-excused) > max(total, o.present(l, c, before))-excused: // clusters that have joined run some, too
 		o.violate(l, c.name, "share", "%d of %d replicas go, of which edits ask for %d", fall, total, excused)
