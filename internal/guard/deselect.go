@@ -57,13 +57,10 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		// A choice may be from before a label went.
 		chosen, matches := slices.Contains(s.Clusters, row.Name), slices.Contains(s.Matching, row.Name)
 		_, known := s.Fleet.Get(row.Name)
-		_, has := s.Runs[row.Name]
 		switch {
 		case chosen && matches:
 			row.DeselectedAt = nil
 			continue
-		case known && !has:
-			continue // it has nothing that could be left
 		case row.Replicas == nil, known && slices.Contains(s.Excluded, row.Name), edited && !matches && known && row.DeselectedAt == nil:
 			continue // what the workload was to leave already does not get it back, and an edit takes effect at once, or once it can
 		}

@@ -47,6 +47,9 @@ type In struct {
 	Confirmation string
 	// MaxPercent is the share of what counts that may go without being asked for.
 	MaxPercent int32
+
+	// before is what each cluster was to run until now.
+	before map[string]int32
 }
 
 // Removal is what is held.
@@ -72,6 +75,9 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 	record := v1alpha1.PlacementRecord{}
 	if in.Record != nil {
 		record = *in.Record.DeepCopy()
+	}
+	if in.before = in.Runs; in.Record != nil {
+		in.before = Decided(in.Record)
 	}
 	counts, confirmations := in.excuse(in.counts()), ptr.Deref(record.ConfirmedRemovals, 0)
 	removal := in.removal(counts, confirmations)
@@ -99,14 +105,6 @@ func (in In) asksForDivision() bool {
 // edited tells whether the spec asks for something else than when it was last carried out.
 func (in In) edited() bool {
 	return in.asksForClusters() || in.asksForDivision() || ptr.Deref(in.Record.Replicas, in.Asked.Replicas) != in.Asked.Replicas
-}
-
-// before is what each cluster was to run until now.
-func (in In) before() map[string]int32 {
-	if in.Record == nil {
-		return in.Runs
-	}
-	return Decided(in.Record)
 }
 
 // counts are what is remembered; what runs, when nothing is.
@@ -163,30 +161,39 @@ func (in In) deselected() map[string]bool {
 
 // takesAway tells whether a cluster that counts is to run less than until now.
 func (in In) takesAway(counts map[string]count) bool {
-	before := in.before()
 	for name, c := range counts {
-		if in.Next[name] < min(c.replicas, before[name]) {
+		if in.Next[name] < min(c.replicas, in.before[name]) {
 			return true
 		}
 	}
 	return false
 }
 
+// runs is how many replicas run on a cluster that counts, as far as that is known: no more than it was to run, nor than it reports. One that
+// was to be left may not have been.
+func (in In) runs(name string, c count) int32 {
+	runs, reported := in.Reports[name]
+	switch before := in.before[name]; {
+	case before == 0:
+		return runs
+	case reported || c.joining:
+		return min(runs, before)
+	default:
+		return before
+	}
+}
+
 // removal compares what counts with what of it goes on running where it runs. Of a divided number no more than that number counts, whatever
 // has joined; what clusters take over from others does not.
 func (in In) removal(counts map[string]count, confirmed int32) Removal {
-	r, before := Removal{}, in.before()
+	r := Removal{}
 	sum := sha256.New()
 	fmt.Fprintln(sum, confirmed)
 	var stays int64
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		c, next := counts[name], in.Next[name]
 		r.Total += int64(c.replicas)
-		stay := min(c.replicas, next, before[name])
-		if runs, reported := in.Reports[name]; reported || c.joining {
-			stay = min(stay, runs)
-		}
-		stays += int64(stay)
+		stays += int64(min(c.replicas, next, in.runs(name, c)))
 		if c.replicas > next {
 			what := fmt.Sprintf("%s (%d to %d)", name, c.replicas, next)
 			r.Clusters = append(r.Clusters, what)
@@ -204,7 +211,7 @@ func (in In) removal(counts map[string]count, confirmed int32) Removal {
 // follow is what counts from now on. An edit that is carried out, or a removal that was confirmed, begins anew with what clusters are to run,
 // of each as soon as it runs that; only what has gone without being asked for goes on counting after an edit.
 func (in In) follow(counts map[string]count, confirmed bool) map[string]count {
-	anew, before, next := confirmed || in.edited(), in.before(), map[string]count{}
+	anew, next := confirmed || in.edited(), map[string]count{}
 	for name, c := range counts {
 		_, stays := in.Next[name]
 		if asked := anew && slices.Contains(in.Chosen, name); !stays && !asked && !confirmed && in.Record != nil {
@@ -213,7 +220,7 @@ func (in In) follow(counts map[string]count, confirmed bool) map[string]count {
 	}
 	for name, n := range in.Next {
 		c, runs := counts[name], in.Reports[name]
-		still := before[name] > 0 || runs > 0 && runs >= min(c.replicas, n) // what was to be left may not have been
+		still := in.before[name] > 0 || runs > 0 && runs >= min(c.replicas, n) // what was to be left may not have been
 		switch {
 		case c.replicas > 0 && !c.joining && !anew && still:
 			next[name] = c

@@ -305,7 +305,7 @@ func TestDeselect(t *testing.T) {
 	ask := func(record *v1alpha1.PlacementRecord, asked Asked, after time.Duration, matching string, chosen ...string) Deselected {
 		return Deselect(record, asked, Selection{
 			Clusters: chosen, Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}, {Name: "left"}}},
-			Matching: strings.Fields(matching), Runs: replicas(t, "a:0 b:0 gone:0 left:0"), Now: metav1.NewTime(begin.Add(after)),
+			Matching: strings.Fields(matching), Now: metav1.NewTime(begin.Add(after)),
 		})
 	}
 	first := ask(record, asked, 0, "a", "a")
