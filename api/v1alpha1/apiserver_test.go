@@ -155,6 +155,27 @@ func TestValidation(t *testing.T) {
 	}
 }
 
+// TestDurations: what cannot be decoded would keep the operator from listing any FleetWorkload, and so must not be admitted.
+func TestDurations(t *testing.T) {
+	for text, accepted := range map[string]bool{
+		"90s": true, "10m": true, "1h30m": true, "1h0m1.5s": true, "999999h": true, "0s": true,
+		"": false, "1d": false, "10": false, "-1s": false, "1h1h": false, "9999999h": false, "1e3s": false, " 1s": false, "1s\n": false, "inf": false,
+	} {
+		obj := &unstructured.Unstructured{Object: fromYAML(t, readSamples(t)["apps_v1alpha1_fleetworkload.yaml"])}
+		obj.SetNamespace(testNamespace)
+		if err := unstructured.SetNestedField(obj.Object, text, "spec", "migration", "timeout"); err != nil {
+			t.Fatal(err)
+		}
+		err := api.Create(t.Context(), obj, client.DryRunAll)
+		if accepted != (err == nil) || err != nil && !strings.Contains(err.Error(), ruleDuration) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if _, decodes := time.ParseDuration(text); err == nil && decodes != nil {
+			t.Errorf("%q was admitted: %v", text, decodes)
+		}
+	}
+}
+
 func TestUnknownFieldIsRejected(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: fromYAML(t, readSamples(t)["apps_v1alpha1_fleetworkload.yaml"])}
 	obj.SetNamespace(testNamespace)

@@ -173,6 +173,11 @@ type ClusterShare struct {
 	// +optional
 	Joining *bool `json:"joining,omitempty"`
 
+	// adopts is true once conflictPolicy Adopt may take over what the cluster has: it has told what it runs, or that it carries the
+	// workload out.
+	// +optional
+	Adopts *bool `json:"adopts,omitempty"`
+
 	// removal is why the workload is taken off the cluster. It is recorded before anything is removed, and absent once nothing of the
 	// workload is left there.
 	// +optional

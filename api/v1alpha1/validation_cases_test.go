@@ -4,6 +4,7 @@ package v1alpha1_test
 
 import (
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,7 @@ const (
 	rulePreference  = "preference needs type Divided"
 	ruleWeightsPref = "weights need preference Weighted"
 	ruleWave        = "set exactly one of clusters and size"
+	ruleDuration    = "must be a duration such as 90s, 10m or 1h30m"
 )
 
 // minimal is the least that the API server accepts.
@@ -164,6 +166,9 @@ func celCases() []validationCase {
 		{"wave of a size", ruleWave, wave(v1alpha1.MigrationWave{Size: "10%"}), ""},
 		{"wave of both", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all, Size: "1"}), ruleWave},
 		{"wave of neither", ruleWave, wave(v1alpha1.MigrationWave{Approval: v1alpha1.ApprovalPolicyManual}), ruleWave},
+
+		{"wave with soak", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &metav1.Duration{Duration: 90 * time.Second}}), ""},
+		{"wave with soak in the past", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &metav1.Duration{Duration: -time.Second}}), ruleDuration},
 	}
 }
 

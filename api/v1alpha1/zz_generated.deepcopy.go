@@ -152,6 +152,11 @@ func (in *ClusterShare) DeepCopyInto(out *ClusterShare) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.Adopts != nil {
+		in, out := &in.Adopts, &out.Adopts
+		*out = new(bool)
+		**out = **in
+	}
 	if in.DeselectedAt != nil {
 		in, out := &in.DeselectedAt, &out.DeselectedAt
 		*out = (*in).DeepCopy()

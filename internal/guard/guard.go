@@ -302,7 +302,7 @@ func rows(counts map[string]count, decided map[string]int32, before []v1alpha1.C
 			row.Replicas = &n
 		}
 		if i := slices.IndexFunc(before, func(b v1alpha1.ClusterShare) bool { return b.Name == name }); i >= 0 {
-			row.DeselectedAt = before[i].DeselectedAt
+			row.DeselectedAt, row.Adopts = before[i].DeselectedAt, before[i].Adopts
 		}
 		out = append(out, row)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -99,7 +100,31 @@ func (d *Decision) owns() bool {
 // answer would be lost.
 func (d *Decision) mustProbe(cluster string) bool {
 	o, seen := d.observed.Of(cluster)
-	return !seen || o.Conflict || o.Probe != nil && (!d.told(o) || suspended(d.in.FleetWorkload))
+	return !seen || o.Conflict || o.Probe != nil && (!d.told(o) || suspended(d.in.FleetWorkload)) || o.Probe == nil && d.unasked(o)
+}
+
+// unasked tells whether an order from before conflictPolicy was Adopt is on its way to a cluster, and nothing is known of what is there:
+// it refuses what is somebody else's, and would take that over now.
+func (d *Decision) unasked(o backends.ClusterObservation) bool {
+	if d.record.placement == nil || o.Applied == metav1.ConditionTrue || o.Status != nil {
+		return false
+	}
+	return slices.ContainsFunc(d.record.placement.Clusters, func(row v1alpha1.ClusterShare) bool {
+		return row.Name == o.Cluster && row.Replicas != nil && row.Adopts == nil
+	})
+}
+
+// noteAdopts notes of which clusters conflictPolicy Adopt may take over what they have.
+func (d *Decision) noteAdopts(rows []v1alpha1.ClusterShare) {
+	owned := map[string]bool{}
+	for _, t := range d.placed.targets {
+		owned[t.Cluster] = t.Mode.Owns() && d.work.plan.Adopts()
+	}
+	for i := range rows {
+		if rows[i].Adopts = nil; owned[rows[i].Name] {
+			rows[i].Adopts = ptr.To(true)
+		}
+	}
 }
 
 // told tells whether the cluster has answered, and can be reached still.

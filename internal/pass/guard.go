@@ -28,6 +28,7 @@ func (d *Decision) guard() error {
 		return d.hold(removal)
 	}
 	record.Group = d.placed.choice.Group
+	d.noteAdopts(record.Clusters)
 	d.confirm(record)
 	return d.decided(guard.WithRemovals(record, d.placed.removals))
 }

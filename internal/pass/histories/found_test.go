@@ -78,6 +78,17 @@ func found() map[string]history {
 			{Wait: 31, Do: "confirm"}, {Wait: 3, Do: "label on", S: "c2"}, {Wait: 1, Do: "label on", S: "c3"}, {Do: "label off", S: "c2"},
 			{Wait: 1, Do: "label off", S: "c3"},
 		}},
+		"a take-over begins while an order that refuses it is on its way": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 2, Do: "foreign", S: "c4", N: 5}, {Wait: 3}, {Do: "adopt", N: 1},
+		}},
+		"what an edit adds leaves before it runs": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "label", N: 3}, {Do: "create"}, {Do: "names", S: "c2"}, {Wait: 9}, {Do: "names"}, {Wait: 6, Luck: 58144}, {Do: "label off", S: "c2"},
+		}},
+		"most of what runs leaves while others come back": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 7}, {Do: "label", N: 1}, {Wait: 1}, {Wait: 1, Do: "label off", S: "c2"}, {Do: "label off", S: "c3"},
+			{Wait: 31, Do: "confirm"}, {Wait: 5}, {Do: "label on", S: "c2"}, {Do: "label on", S: "c3"}, {Wait: 9, Luck: 1},
+			{Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
+		}},
 		"an edit while a cluster leaves": {Clusters: 3, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Wait: 7}, {Do: "label", N: 2}, {Wait: 2, Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
 			{Wait: 30, Do: "names", S: "c1 c2 c3"},

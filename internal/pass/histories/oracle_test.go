@@ -656,7 +656,10 @@ func (o *oracle) agreed(l *law, name string, after *object, by *passInfo) bool {
 	l.raised = true
 	done := true
 	for other, n := range removal {
-		done = done && (other == name || o.ordered(l, other) <= n)
+		gone := other == name || o.ordered(l, other) <= n
+		if done = done && gone; gone && n == 0 {
+			delete(l.base, other) // what had gone before it was confirmed as well
+		}
 	}
 	if done {
 		delete(l.agreed, by.confirm)
