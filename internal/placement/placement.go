@@ -131,6 +131,7 @@ func complete(p v1alpha1.Placement, s Situation, c Choice, again time.Duration) 
 			c.GivenUp = append(c.GivenUp, name)
 		}
 	}
+	c.Again = sooner(again, t.again)
 	return c
 }
 

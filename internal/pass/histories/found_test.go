@@ -89,6 +89,10 @@ func found() map[string]history {
 			{Wait: 31, Do: "confirm"}, {Wait: 5}, {Do: "label on", S: "c2"}, {Do: "label on", S: "c3"}, {Wait: 9, Luck: 1},
 			{Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
 		}},
+		"failover gives up a cluster of another group": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "failover", S: "Immediate", N: 30}, {Do: "suspend", N: 1}, {Do: "create"}, {Wait: 4, Do: "groups", S: "c2|c1"},
+			{Do: "taint", S: "c1", N: 1},
+		}},
 		"an edit while a cluster leaves": {Clusters: 3, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Wait: 7}, {Do: "label", N: 2}, {Wait: 2, Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
 			{Wait: 30, Do: "names", S: "c1 c2 c3"},
