@@ -729,12 +729,12 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 		if l.joinedBy[name] == by.id {
 			continue
 		}
-		total += base
 		live := o.w.clusters[name].objects[l.slot.name]
 		runs := base
-		if live != nil && l.raised {
-			runs = max(base, live.Replicas)
+		if live != nil && l.raised { // what was confirmed may have changed other clusters' shares as well
+			base, runs = min(base, live.Replicas), max(base, live.Replicas)
 		}
+		total += base
 		runsOn += min(runs, now)
 		lost := max(0, base-now)
 		if l.lost[name] {
