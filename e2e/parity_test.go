@@ -132,7 +132,7 @@ var parityCases = []parityCase{
 	{name: "dependency-missing", template: "Referring", spec: `dependencies: Propagate`, want: "- - -", not: v1alpha1.ReasonDependencyMissing},
 	{name: "dependency-ignored", template: "Referring", spec: `{dependencies: Ignore, replicas: 0}`, want: "0 0 -"},
 	{name: "suspended", spec: `suspend: true`, want: "- - -", not: v1alpha1.ReasonSuspended},
-	{name: "options", spec: `backendOptions: {karmada: {propagationPolicy: {priority: 3}}, ocm: {manifestWork: {manifestConfigs: [{conditionRules: [{condition: Busy, type: CEL, celExpressions: ["false"], message: idle}]}]}}}`},
+	{name: "options", spec: `backendOptions: {karmada: {propagationPolicy: {schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: system-cluster-critical}}}, ocm: {manifestWork: {manifestConfigs: [{conditionRules: [{condition: Busy, type: CEL, celExpressions: ["false"], message: idle}]}]}}}`},
 }
 
 func (c parityCase) fleetWorkload(namespace, backend string) *v1alpha1.FleetWorkload {

@@ -124,26 +124,24 @@ type BackendOptions struct {
 // KarmadaOptions are partial specs of Karmada's policies.
 // +kubebuilder:validation:MinProperties=1
 type KarmadaOptions struct {
-	// propagationPolicy is a partial PropagationPolicy spec, merged over the rendered one as a JSON merge patch.
+	// propagationPolicy is a partial PropagationPolicy spec, merged over the rendered one as a JSON merge patch. Only schedulePriority can
+	// be set.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PropagationPolicy *runtime.RawExtension `json:"propagationPolicy,omitempty"`
-
-	// overridePolicy is a partial OverridePolicy spec, merged over the rendered one as a JSON merge patch.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	OverridePolicy *runtime.RawExtension `json:"overridePolicy,omitempty"`
 }
 
 // OCMOptions are partial specs of Open Cluster Management's objects.
 // +kubebuilder:validation:MinProperties=1
 type OCMOptions struct {
-	// placement is a partial Placement spec, merged over the rendered one as a JSON merge patch.
+	// placement is a partial Placement spec, merged over the rendered one as a JSON merge patch. Only clusterSets, prioritizerPolicy and
+	// decisionStrategy can be set.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Placement *runtime.RawExtension `json:"placement,omitempty"`
 
-	// manifestWork is a partial ManifestWork spec, merged over the rendered one as a JSON merge patch.
+	// manifestWork is a partial ManifestWork spec, merged over the rendered one as a JSON merge patch. Only manifestConfigs can be set, with
+	// one entry: its feedbackRules, conditionRules and the ignoreFields below spec of updateStrategy.serverSideApply.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ManifestWork *runtime.RawExtension `json:"manifestWork,omitempty"`

@@ -106,7 +106,7 @@ func environment(t *testing.T) backendtest.Environment {
 			"resourcebinding.karmada.io/name", "propagationpolicy.karmada.io/name", "resourcetemplate.karmada.io/uid",
 		},
 		InvalidOptions: &v1alpha1.BackendOptions{Karmada: &v1alpha1.KarmadaOptions{
-			PropagationPolicy: &runtime.RawExtension{Raw: []byte(`{"priority": "high"}`)},
+			PropagationPolicy: &runtime.RawExtension{Raw: []byte(`{"schedulePriority": "high"}`)},
 		}},
 		Seed: os.Getenv("TEST_SEED"), Timeout: patience, Poll: 100 * time.Millisecond, Quiet: 5 * time.Second,
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -397,13 +396,10 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 	if resolution := resolutionOf(desired, t); resolution != "" && annotations[workv1alpha2.ResourceConflictResolutionAnnotation] != resolution {
 		return "its conflict resolution is another"
 	}
-	rules, known := rulesFor(want, t.Cluster)
+	rules := rulesFor(want, t.Cluster)
 	record := w.Annotations[scopeOf(desired.Workload).appliedOverrides]
-	if live.override != nil && known && !sameOverrides(record, policyName(desired.Query), rules) {
+	if live.override != nil && !sameOverrides(record, policyName(desired.Query), rules) {
 		return "its overrides are not applied"
-	}
-	if want.foreignRules { // what backendOptions make of the manifest is not known here
-		return ""
 	}
 	if !ssa.Contains(manifest.Object, withoutLost(t.Manifest.Object, manifest.Object)) {
 		return "a field differs; another override policy may select this workload"
@@ -411,23 +407,14 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 	return ""
 }
 
-// rulesFor returns the overriders of the cluster. They are not known when a rule of backendOptions chooses clusters by
-// anything but their names: that is Karmada's to evaluate.
-func rulesFor(want *rendered, cluster string) (overriders []policyv1alpha1.Overriders, known bool) {
+// rulesFor returns the overriders of the cluster.
+func rulesFor(want *rendered, cluster string) (overriders []policyv1alpha1.Overriders) {
 	for _, r := range want.rules {
-		if r.TargetCluster == nil {
-			overriders = append(overriders, r.Overriders)
-			continue
-		}
-		names := r.TargetCluster.ClusterNames
-		if len(names) == 0 || !reflect.DeepEqual(*r.TargetCluster, policyv1alpha1.ClusterAffinity{ClusterNames: names}) {
-			return nil, false
-		}
-		if slices.Contains(names, cluster) {
+		if r.TargetCluster == nil || slices.Contains(r.TargetCluster.ClusterNames, cluster) {
 			overriders = append(overriders, r.Overriders)
 		}
 	}
-	return overriders, true
+	return overriders
 }
 
 // sameOverrides compares the record on a Work with the rules of our policy for its cluster.

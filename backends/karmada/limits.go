@@ -35,30 +35,22 @@ func checkNames(w backends.Workload) error {
 }
 
 // checkRecord refuses overrides that Karmada can store but not carry out: it puts all that it overrides for a cluster
-// into an annotation of the Work (RecordAppliedOverrides in pkg/controllers/binding/common.go). A cluster is in one of the
-// groups that rules are for, and may be in each of the others.
-func checkRecord(groups, others []any) error {
-	largest, rest := 0, 0
-	for _, rule := range groups {
+// into an annotation of the Work (RecordAppliedOverrides in pkg/controllers/binding/common.go). A cluster is in one of the rules.
+func checkRecord(rules []any) error {
+	largest := 0
+	for _, rule := range rules {
 		size, err := recordSize(rule)
 		if err != nil {
 			return err
 		}
 		largest = max(largest, size)
 	}
-	for _, rule := range others {
-		size, err := recordSize(rule)
-		if err != nil {
-			return err
-		}
-		rest += size
-	}
-	if largest+rest <= maxRecord {
+	if largest <= maxRecord {
 		return nil
 	}
 	return &backends.Error{
 		Code: backends.CodeUnsupported, Field: "spec.overrides",
-		Message: fmt.Sprintf("the overrides of one cluster amount to %d bytes, and Karmada has room for %d", largest+rest, maxRecord),
+		Message: fmt.Sprintf("the overrides of one cluster amount to %d bytes, and Karmada has room for %d", largest, maxRecord),
 		Remedy:  "put what is long into spec.template, or into a ConfigMap on the clusters",
 	}
 }

@@ -208,7 +208,7 @@ func (c controllers) compare(t *testing.T, seed uint64, d backends.Desired, r *r
 		}
 		want := target.Manifest.DeepCopy()
 		// What the driver waits for before it lets a Work go (gate.go).
-		if rules, _ := rulesFor(r, target.Cluster); override != nil && !sameOverrides(record, override.GetName(), rules) {
+		if rules := rulesFor(r, target.Cluster); override != nil && !sameOverrides(record, override.GetName(), rules) {
 			t.Errorf("seed %d, cluster %s: the driver does not know its overrides in %s", seed, target.Cluster, record)
 		}
 		if !ssa.Contains(got.Object, withoutLost(want.Object, got.Object)) {

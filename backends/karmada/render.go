@@ -45,8 +45,6 @@ type rendered struct {
 	needsOverride bool
 	// rules are those of override.
 	rules []policyv1alpha1.RuleWithCluster
-	// foreignRules is true when rules come from backendOptions, so that manifests differ from the targets'.
-	foreignRules bool
 	// clusters are the names in the policy, sorted.
 	clusters []string
 	// replicas that Karmada's scheduler gives each cluster; nil for kinds without.
@@ -214,15 +212,10 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	if err != nil {
 		return err
 	}
-	extra, rest, err := overrideOptions(desired.Options)
-	if err != nil {
+	if err := checkRecord(rules); err != nil {
 		return err
 	}
-	if err := checkRecord(rules, extra); err != nil {
-		return err
-	}
-	r.foreignRules = len(extra) > 0
-	rules = append(append(rules, extra...), resolutionRules(desired)...)
+	rules = append(rules, resolutionRules(desired)...)
 	if len(r.probed) > 0 {
 		rules = append(rules, probeRule(r.probed))
 	}
@@ -235,9 +228,7 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	}
 	r.needsOverride = len(rules) > 0
 	rules = append([]any{revisionRule(desired.Revision)}, rules...)
-	spec := rest
-	spec["resourceSelectors"] = resourceSelectors(desired.Workload)
-	spec["overrideRules"] = rules
+	spec := map[string]any{"resourceSelectors": resourceSelectors(desired.Workload), "overrideRules": rules}
 	r.override = newObject(scopeOf(desired.Workload).override, desired.Workload.Namespace, policyName(desired.Query), desired.Key)
 	r.override.Object["spec"] = spec
 	if r.rules, err = typedRules(rules); err != nil {

@@ -33,8 +33,7 @@ func TestRenderGolden(t *testing.T) {
 	cases["hand-over-with-conflict-policy-adopt"] = overwriting
 	adopt := desiredFor("r1", "pause:1", duplicated, share{cluster: "m1", replicas: 2})
 	adopt.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
-	adopt.Options = options(`{"propagateDeps":true,"placement":{"clusterTolerations":[{"key":"a","operator":"Exists"}]}}`,
-		`{"overrideRules":[{"targetCluster":{"labelSelector":{"matchLabels":{"env":"prod"}}},"overriders":{"labelsOverrider":[{"operator":"add","value":{"env":"prod"}}]}}]}`)
+	adopt.Options = policyOptions(`{"schedulePriority":{"priorityClassSource":"KubePriorityClass","priorityClassName":"high"}}`)
 	cases["adopt-with-options"] = adopt
 	noReplicas := desiredFor("r1", "pause:1", divided, share{cluster: "m1"}, share{cluster: "m2"})
 	noReplicas.Workload.ReplicasPath = nil
@@ -79,38 +78,41 @@ func TestRenderGolden(t *testing.T) {
 	}
 }
 
-func options(policy, override string) *v1alpha1.BackendOptions {
-	o := &v1alpha1.KarmadaOptions{}
-	if policy != "" {
-		o.PropagationPolicy = &runtime.RawExtension{Raw: []byte(policy)}
-	}
-	if override != "" {
-		o.OverridePolicy = &runtime.RawExtension{Raw: []byte(override)}
-	}
-	return &v1alpha1.BackendOptions{Karmada: o}
+func policyOptions(policy string) *v1alpha1.BackendOptions {
+	return &v1alpha1.BackendOptions{Karmada: &v1alpha1.KarmadaOptions{PropagationPolicy: &runtime.RawExtension{Raw: []byte(policy)}}}
 }
 
+// TestOptionsAreRefused has ways to rewrite what the workload is, where it goes and when, in other letter cases and from above too.
 func TestOptionsAreRefused(t *testing.T) {
-	for _, c := range []struct{ policy, override, field string }{
-		{`{"resourceSelectors":[]}`, "", policyField + ".resourceSelectors"},
-		{`{"placement":null}`, "", policyField + ".placement.clusterAffinity"},
-		{`{"placement":{"clusterAffinities":[]}}`, "", policyField + ".placement.clusterAffinities"},
-		{`{"placement":{"spreadConstraints":[]}}`, "", policyField + ".placement.spreadConstraints"},
-		{`{"suspension":{"dispatching":false}}`, "", policyField + ".suspension"},
-		{`{"activationPreference":"Lazy"}`, "", policyField + ".activationPreference"},
-		{`{"preserveResourcesOnDeletion":true}`, "", policyField + ".preserveResourcesOnDeletion"},
-		{`{"priority":"high"}`, "", policyField},
-		{`{"prioritty":1}`, "", policyField},
-		{`[]`, "", policyField},
-		{"", `{"overrideRules":[{"overriders":{"plaintexts":[]}}]}`, overrideField},
-		{"", `{"resourceSelectors":[]}`, overrideField + ".resourceSelectors"},
+	for policy, field := range map[string]string{
+		`{"resourceSelectors":[]}`:                       ".resourceSelectors",
+		`{"ResourceSelectors":[]}`:                       ".ResourceSelectors",
+		`{"\u0072esourceSelectors":[]}`:                  ".resourceSelectors",
+		`{"resourceSelectors":null}`:                     ".resourceSelectors",
+		`{"placement":null}`:                             ".placement",
+		`{"placement":{"clusterAffinities":[]}}`:         ".placement",
+		`{"placement":{"clusterTolerations":[]}}`:        ".placement",
+		`{"suspension":{"dispatching":false}}`:           ".suspension",
+		`{"activationPreference":"Lazy"}`:                ".activationPreference",
+		`{"preserveResourcesOnDeletion":true}`:           ".preserveResourcesOnDeletion",
+		`{"conflictResolution":"Overwrite"}`:             ".conflictResolution",
+		`{"propagateDeps":true}`:                         ".propagateDeps",
+		`{"dependentOverrides":["other"]}`:               ".dependentOverrides",
+		`{"failover":{"application":{}}}`:                ".failover",
+		`{"schedulerName":"other"}`:                      ".schedulerName",
+		`{"priority":1}`:                                 ".priority",
+		`{"prioritty":1}`:                                ".prioritty",
+		`{"schedulePriority":"high"}`:                    "",
+		`{"schedulePriority":{"priorityClass":"a"}}`:     "",
+		`{"schedulePriority":{},"resourceSelectors":[]}`: ".resourceSelectors",
+		`[]`: "",
 	} {
 		d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2})
-		d.Options = options(c.policy, c.override)
+		d.Options = policyOptions(policy)
 		_, err := Render(d)
 		var e *backends.Error
-		if backends.CodeOf(err) != backends.CodeInvalidOptions || !asError(err, &e) || e.Field != c.field || e.Remedy == "" {
-			t.Errorf("%s%s: %v", c.policy, c.override, err)
+		if backends.CodeOf(err) != backends.CodeInvalidOptions || !asError(err, &e) || e.Field != policyOption().Field+field || e.Remedy == "" {
+			t.Errorf("%s: %v", policy, err)
 		}
 	}
 }

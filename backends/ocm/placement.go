@@ -1,20 +1,18 @@
 package ocm
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/options"
 )
 
 // renderPlacement renders the Placement that chooses clusters for the query.
@@ -134,85 +132,27 @@ func everyTaint() map[string]any {
 	return map[string]any{"operator": string(clusterv1beta1.TolerationOpExists)}
 }
 
+// placementOption is how clusters are preferred, and from which of the sets that are bound in the namespace. Which are chosen is spec.placement's.
+func placementOption() options.Option {
+	return options.Option{
+		Field: "spec.backendOptions.ocm.placement", Allowed: []string{"clusterSets", "prioritizerPolicy", "decisionStrategy"},
+		Instead: map[string]string{
+			"predicates":       "use spec.placement, which chooses the clusters",
+			"numberOfClusters": "use spec.placement.numberOfClusters",
+			"tolerations":      "use spec.placement.tolerations",
+			"spreadPolicy":     "use spec.placement.spread; Open Cluster Management's placement controller does not implement it",
+		},
+	}
+}
+
 // mergePlacement merges spec.backendOptions.ocm.placement over the rendered spec.
-func mergePlacement(spec map[string]any, option *runtime.RawExtension) (map[string]any, error) {
-	const field = "spec.backendOptions.ocm.placement"
-	patch, err := decodeOption(field, option)
-	if err != nil {
-		return nil, err
+func mergePlacement(spec map[string]any, raw *runtime.RawExtension) (map[string]any, error) {
+	option := placementOption()
+	patch, err := option.Decode(raw)
+	if err != nil || patch == nil {
+		return spec, err
 	}
-	for key, why := range map[string]string{
-		"predicates":       "clusters are chosen by spec.placement",
-		"numberOfClusters": "set spec.placement.numberOfClusters",
-		"tolerations":      "set spec.placement.tolerations",
-		"spreadPolicy":     "Open Cluster Management's placement controller does not implement it",
-	} {
-		if _, set := patch[key]; set {
-			return nil, invalidOption(field+"."+key, "it cannot be set: "+why, nil)
-		}
-	}
-	merged, err := mergeJSON(field, spec, patch)
-	if err != nil {
-		return nil, err
-	}
-	if err := decodeStrictly(field, merged, &clusterv1beta1.PlacementSpec{}); err != nil {
-		return nil, err
-	}
-	// A merge patch replaces lists, and this one must stay.
-	merged["tolerations"] = []any{everyTaint()}
-	return merged, nil
-}
-
-func decodeOption(field string, option *runtime.RawExtension) (map[string]any, error) {
-	var patch map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(option.Raw, &patch); err != nil {
-		return nil, invalidOption(field, "it is not a JSON object", err)
-	}
-	return patch, nil
-}
-
-// mergeJSON applies a JSON merge patch (RFC 7386).
-func mergeJSON(field string, base, patch map[string]any) (map[string]any, error) {
-	baseJSON, err := json.Marshal(base)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
-	}
-	patchJSON, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
-	}
-	mergedJSON, err := jsonpatch.MergePatch(baseJSON, patchJSON)
-	if err != nil {
-		return nil, invalidOption(field, "it cannot be merged", err)
-	}
-	merged := map[string]any{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(mergedJSON, &merged); err != nil {
-		return nil, fmt.Errorf("%s: %w", field, err)
-	}
-	return merged, nil
-}
-
-// decodeStrictly fails when obj has fields that the type lacks, or values of other types.
-func decodeStrictly(field string, obj map[string]any, into any) error {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return fmt.Errorf("%s: %w", field, err)
-	}
-	strict, err := kjson.UnmarshalStrict(data, into)
-	if err != nil {
-		return invalidOption(field, "it does not fit the backend's type", err)
-	}
-	if len(strict) > 0 {
-		return invalidOption(field, "it does not fit the backend's type", strict[0])
-	}
-	return nil
-}
-
-func invalidOption(field, message string, err error) error {
-	return &backends.Error{
-		Code: backends.CodeInvalidOptions, Field: field, Message: message,
-		Remedy: "correct the option; its fields are those of Open Cluster Management's own object", Err: err,
-	}
+	return option.Merge(spec, patch, &clusterv1beta1.PlacementSpec{})
 }
 
 func stringsToAny(values []string) []any {

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+	"github.com/fleetworkload/fleetworkload/backends/internal/options"
 )
 
 // Names of the feedback values that the driver itself reads. Two values of one name would make every status update of
@@ -195,15 +196,16 @@ func renderWork(desired backends.Desired, target backends.Target) (*unstructured
 			"serverSideApply": map[string]any{"force": true, "fieldManager": workv1.DefaultFieldManager},
 		},
 	}
-	spec := map[string]any{}
-	if o := desired.Options; o != nil && o.OCM != nil && o.OCM.ManifestWork != nil {
-		if spec, config, err = mergeManifestWork(config, o.OCM.ManifestWork); err != nil {
+	if o := desired.Options; o != nil && o.OCM != nil {
+		if config, err = mergeManifestWork(config, o.OCM.ManifestWork); err != nil {
 			return nil, err
 		}
 	}
-	spec["workload"] = map[string]any{"manifests": []any{manifest}}
-	spec["manifestConfigs"] = []any{config}
-	spec["deleteOption"] = map[string]any{"propagationPolicy": string(workv1.DeletePropagationPolicyTypeOrphan)}
+	spec := map[string]any{
+		"workload":        map[string]any{"manifests": []any{manifest}},
+		"manifestConfigs": []any{config},
+		"deleteOption":    map[string]any{"propagationPolicy": string(workv1.DeletePropagationPolicyTypeOrphan)},
+	}
 
 	work := newOwnedObject(manifestWorkGVK, desired.Key, target.Cluster, workName(desired.Key))
 	work.Object["spec"] = spec
@@ -306,106 +308,117 @@ func feedbackWorkloadPath() string { return ".metadata.labels." + escapePath(v1a
 // escapePath makes one segment of a JSONPath of a key with dots.
 func escapePath(key string) string { return strings.ReplaceAll(key, ".", `\.`) }
 
-// mergeManifestWork merges spec.backendOptions.ocm.manifestWork: the spec's other fields, and the one entry of
-// manifestConfigs. What decides whether a member object is written or deleted cannot be set.
-func mergeManifestWork(config map[string]any, option *runtime.RawExtension) (spec, merged map[string]any, err error) {
-	const field = "spec.backendOptions.ocm.manifestWork"
-	patch, err := decodeOption(field, option)
-	if err != nil {
-		return nil, nil, err
+// workOption is what the agent reports of the workload, and what of it on the member it leaves alone. What decides whether a member object is
+// written or deleted, and under which account, cannot be set.
+func workOption() options.Option {
+	return options.Option{
+		Field: "spec.backendOptions.ocm.manifestWork", Allowed: []string{"manifestConfigs"},
+		Instead: map[string]string{
+			"workload":     "use spec.template and spec.overrides, or spec.companions for further objects",
+			"deleteOption": "use spec.deletionPolicy",
+		},
 	}
-	for key, why := range map[string]string{
-		"workload":     "the manifest comes from spec.template and spec.overrides",
-		"deleteOption": "spec.deletionPolicy decides what happens to member objects",
-	} {
-		if _, set := patch[key]; set {
-			return nil, nil, invalidOption(field+"."+key, "it cannot be set: "+why, nil)
-		}
-	}
-	merged = config
-	if configs, set := patch["manifestConfigs"]; set {
-		delete(patch, "manifestConfigs")
-		if merged, err = mergeConfig(field+".manifestConfigs", config, configs); err != nil {
-			return nil, nil, err
-		}
-	}
-	if spec, err = mergeJSON(field, map[string]any{}, patch); err != nil {
-		return nil, nil, err
-	}
-	spec["manifestConfigs"] = []any{merged}
-	if err := decodeStrictly(field, spec, &workv1.ManifestWorkSpec{}); err != nil {
-		return nil, nil, err
-	}
-	return spec, merged, nil
 }
 
-// mergeConfig merges the one entry that a workload's ManifestWork has in manifestConfigs. Feedback rules are added to
-// the driver's own; everything else is a merge patch.
-func mergeConfig(field string, config map[string]any, option any) (map[string]any, error) {
-	entries, _ := option.([]any)
-	if len(entries) != 1 {
-		return nil, invalidOption(field, "it must have exactly one entry, for the workload", nil)
+func configOption() options.Option {
+	return options.Option{
+		Field:   workOption().Field + ".manifestConfigs[0]",
+		Allowed: []string{"resourceIdentifier", "feedbackRules", "conditionRules", "updateStrategy.type", "updateStrategy.serverSideApply.ignoreFields"},
 	}
-	entry, ok := entries[0].(map[string]any)
-	if !ok {
-		return nil, invalidOption(field, "its entry is not an object", nil)
+}
+
+// mergeManifestWork merges the one entry of spec.backendOptions.ocm.manifestWork.manifestConfigs over the workload's. Feedback rules are
+// added to the driver's own; everything else is a merge patch.
+func mergeManifestWork(config map[string]any, raw *runtime.RawExtension) (map[string]any, error) {
+	patch, err := workOption().Decode(raw)
+	if err != nil || patch["manifestConfigs"] == nil {
+		return config, err
+	}
+	entries, _ := patch["manifestConfigs"].([]any)
+	if len(entries) != 1 {
+		return nil, workOption().Invalid("manifestConfigs", "must have exactly one entry, for the workload", nil)
+	}
+	encoded, err := json.Marshal(entries[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", configOption().Field, err)
+	}
+	entry, err := configOption().Decode(&runtime.RawExtension{Raw: encoded})
+	if err != nil {
+		return nil, err
 	}
 	if id, set := entry["resourceIdentifier"]; set && hashOf(id) != hashOf(config["resourceIdentifier"]) {
-		return nil, invalidOption(field+"[0].resourceIdentifier", "it is not the workload's; leave it out", nil)
+		return nil, configOption().Invalid("resourceIdentifier", "is not the workload's; leave it out", nil)
 	}
 	rules, _ := entry["feedbackRules"].([]any)
 	delete(entry, "feedbackRules")
-	merged, err := mergeJSON(field, config, entry)
+	merged, err := configOption().Merge(config, entry, &workv1.ManifestConfigOption{})
 	if err != nil {
 		return nil, err
 	}
 	own, _ := merged["feedbackRules"].([]any)
-	merged["feedbackRules"] = append(own, rules...)
-	if err := decodeStrictly(field+"[0]", merged, &workv1.ManifestConfigOption{}); err != nil {
+	merged, err = configOption().Merge(merged, map[string]any{"feedbackRules": slices.Concat(own, rules)}, &workv1.ManifestConfigOption{})
+	if err != nil {
 		return nil, err
 	}
-	return merged, checkConfig(field+"[0]", merged)
+	return merged, checkConfig(merged)
 }
 
 // checkConfig refuses what would take the driver's control away, and fills in defaults inside atomic lists.
-func checkConfig(field string, config map[string]any) error {
+func checkConfig(config map[string]any) error {
+	invalid := func(path, message string) error { return configOption().Invalid(path, message, nil) }
 	strategy, _ := config["updateStrategy"].(map[string]any)
 	if strategy["type"] != string(workv1.UpdateStrategyTypeServerSideApply) {
-		return invalidOption(field+".updateStrategy.type", "it must stay ServerSideApply", nil)
+		return invalid("updateStrategy.type", "must stay ServerSideApply")
 	}
 	apply, _ := strategy["serverSideApply"].(map[string]any)
 	ignored, _ := apply["ignoreFields"].([]any)
 	for _, item := range ignored {
-		if m, ok := item.(map[string]any); ok && m["condition"] == nil {
+		m, _ := item.(map[string]any)
+		paths, _ := m["jsonPaths"].([]any)
+		for _, path := range paths {
+			// The revision and the owner are in metadata.
+			if text, _ := path.(string); !strings.HasPrefix(text, ".spec.") {
+				return invalid("updateStrategy.serverSideApply.ignoreFields", "only paths that begin with .spec. can be ignored")
+			}
+		}
+		if m["condition"] == nil {
 			m["condition"] = string(workv1.IgnoreFieldsConditionOnSpokePresent)
 		}
 	}
-	names := map[string]bool{}
-	rules, _ := config["feedbackRules"].([]any)
-	for _, rule := range rules {
-		m, _ := rule.(map[string]any)
-		if m["type"] != string(workv1.JSONPathsType) {
-			return invalidOption(field+".feedbackRules", "only rules of type JSONPaths can be added", nil)
-		}
-		paths, _ := m["jsonPaths"].([]any)
-		for _, path := range paths {
-			m, _ := path.(map[string]any)
-			name, _ := m["name"].(string)
-			if names[name] {
-				return invalidOption(field+".feedbackRules", fmt.Sprintf("the name %q is taken", name), nil)
-			}
-			names[name] = true
-		}
+	if problem := wrongFeedback(config); problem != "" {
+		return invalid("feedbackRules", problem)
 	}
 	conditions, _ := config["conditionRules"].([]any)
 	for _, rule := range conditions {
 		m, _ := rule.(map[string]any)
 		if m["condition"] == workv1.WorkComplete || m["type"] == string(workv1.WellKnownConditionsType) {
 			// The agent never writes a complete manifest again, not even to orphan it (ocm pkg/work/spoke).
-			return invalidOption(field+".conditionRules", "a condition Complete would freeze the workload", nil)
+			return invalid("conditionRules", "a condition Complete would freeze the workload")
 		}
 	}
 	return nil
+}
+
+// wrongFeedback says what is wrong with rules that were added; it is empty when nothing is.
+func wrongFeedback(config map[string]any) string {
+	names := map[string]bool{}
+	rules, _ := config["feedbackRules"].([]any)
+	for _, rule := range rules {
+		m, _ := rule.(map[string]any)
+		if m["type"] != string(workv1.JSONPathsType) {
+			return "only rules of type JSONPaths can be added"
+		}
+		paths, _ := m["jsonPaths"].([]any)
+		for _, path := range paths {
+			m, _ := path.(map[string]any)
+			name, _ := m["name"].(string)
+			if names[name] {
+				return fmt.Sprintf("the name %q is taken", name)
+			}
+			names[name] = true
+		}
+	}
+	return ""
 }
 
 // inNamespace is the object for another cluster. Only its metadata may be changed: the rest is the same.

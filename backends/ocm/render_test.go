@@ -21,6 +21,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/options"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -102,9 +103,9 @@ func strictly(t *testing.T, obj *unstructured.Unstructured) {
 	var err error
 	switch obj.GetKind() {
 	case "Placement":
-		err = decodeStrictly("spec", spec, &clusterv1beta1.PlacementSpec{})
+		_, err = options.Option{Field: "spec"}.Merge(spec, nil, &clusterv1beta1.PlacementSpec{})
 	case "ManifestWork":
-		err = decodeStrictly("spec", spec, &workv1.ManifestWorkSpec{})
+		_, err = options.Option{Field: "spec"}.Merge(spec, nil, &workv1.ManifestWorkSpec{})
 	}
 	if err != nil {
 		t.Error(err)
@@ -164,23 +165,29 @@ func TestRefusals(t *testing.T) {
 		"selector": {func(d *backends.Desired) {
 			d.Selectors[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"no good": ""}}
 		}, backends.CodeRejected, "spec.placement"},
-		"no name":             {func(d *backends.Desired) { d.Targets[0].Manifest.SetName("") }, backends.CodeInvalidTemplate, "m1"},
-		"predicates":          {option(`{"predicates": []}`, ""), backends.CodeInvalidOptions, "placement.predicates"},
-		"spread policy":       {option(`{"spreadPolicy": {}}`, ""), backends.CodeInvalidOptions, "spreadPolicy"},
-		"unknown field":       {option(`{"sortBy": "Score"}`, ""), backends.CodeInvalidOptions, "sortBy"},
-		"tolerations":         {option(`{"tolerations": []}`, ""), backends.CodeInvalidOptions, "spec.placement.tolerations"},
-		"number of clusters":  {option(`{"numberOfClusters": 2}`, ""), backends.CodeInvalidOptions, "spec.placement.numberOfClusters"},
-		"wrong type":          {option(`{"clusterSets": "two"}`, ""), backends.CodeInvalidOptions, "placement"},
-		"no object":           {option(`[]`, ""), backends.CodeInvalidOptions, "placement"},
-		"manifests":           {option("", `{"workload": {}}`), backends.CodeInvalidOptions, "workload"},
-		"delete option":       {option("", `{"deleteOption": {"propagationPolicy": "Foreground"}}`), backends.CodeInvalidOptions, "deletionPolicy"},
-		"strategy":            {option("", `{"manifestConfigs": [{"updateStrategy": {"type": "Update"}}]}`), backends.CodeInvalidOptions, "ServerSideApply"},
-		"no strategy":         {option("", `{"manifestConfigs": [{"updateStrategy": null}]}`), backends.CodeInvalidOptions, "ServerSideApply"},
-		"freezing condition":  {option("", `{"manifestConfigs": [{"conditionRules": [{"condition": "Complete", "type": "CEL"}]}]}`), backends.CodeInvalidOptions, "freeze"},
-		"another object":      {option("", `{"manifestConfigs": [{"resourceIdentifier": {"resource": "pods"}}]}`), backends.CodeInvalidOptions, "resourceIdentifier"},
-		"taken feedback name": {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "readyReplicas", "path": ".x"}]}]}]}`), backends.CodeInvalidOptions, "readyReplicas"},
-		"well-known feedback": {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "WellKnownStatus"}]}]}`), backends.CodeInvalidOptions, "JSONPaths"},
-		"work's unknown":      {option("", `{"manifestConfigs": [{"jsonPointers": []}]}`), backends.CodeInvalidOptions, "jsonPointers"},
+		"no name":                     {func(d *backends.Desired) { d.Targets[0].Manifest.SetName("") }, backends.CodeInvalidTemplate, "m1"},
+		"predicates":                  {option(`{"predicates": []}`, ""), backends.CodeInvalidOptions, "placement.predicates"},
+		"spread policy":               {option(`{"spreadPolicy": {}}`, ""), backends.CodeInvalidOptions, "spreadPolicy"},
+		"unknown field":               {option(`{"sortBy": "Score"}`, ""), backends.CodeInvalidOptions, "sortBy"},
+		"tolerations":                 {option(`{"tolerations": []}`, ""), backends.CodeInvalidOptions, "spec.placement.tolerations"},
+		"number of clusters":          {option(`{"numberOfClusters": 2}`, ""), backends.CodeInvalidOptions, "spec.placement.numberOfClusters"},
+		"wrong type":                  {option(`{"clusterSets": "two"}`, ""), backends.CodeInvalidOptions, "placement"},
+		"no object":                   {option(`[]`, ""), backends.CodeInvalidOptions, "placement"},
+		"manifests":                   {option("", `{"workload": {}}`), backends.CodeInvalidOptions, "workload"},
+		"delete option":               {option("", `{"deleteOption": {"propagationPolicy": "Foreground"}}`), backends.CodeInvalidOptions, "deletionPolicy"},
+		"strategy":                    {option("", `{"manifestConfigs": [{"updateStrategy": {"type": "Update"}}]}`), backends.CodeInvalidOptions, "ServerSideApply"},
+		"no strategy":                 {option("", `{"manifestConfigs": [{"updateStrategy": null}]}`), backends.CodeInvalidOptions, "updateStrategy"},
+		"strategy's manager":          {option("", `{"manifestConfigs": [{"updateStrategy": {"serverSideApply": {"fieldManager": "me"}}}]}`), backends.CodeInvalidOptions, "fieldManager"},
+		"ignored metadata":            {option("", ignoring(`.metadata.annotations`)), backends.CodeInvalidOptions, "ignoreFields"},
+		"ignored by another spelling": {option("", ignoring(`$['metadata']`)), backends.CodeInvalidOptions, "ignoreFields"},
+		"executor":                    {option("", `{"executor": {"subject": {"type": "ServiceAccount"}}}`), backends.CodeInvalidOptions, "executor"},
+		"another letter case":         {option("", `{"Workload": {}}`), backends.CodeInvalidOptions, "Workload"},
+		"manifests to nothing":        {option("", `{"workload": null}`), backends.CodeInvalidOptions, "spec.template"},
+		"freezing condition":          {option("", `{"manifestConfigs": [{"conditionRules": [{"condition": "Complete", "type": "CEL"}]}]}`), backends.CodeInvalidOptions, "freeze"},
+		"another object":              {option("", `{"manifestConfigs": [{"resourceIdentifier": {"resource": "pods"}}]}`), backends.CodeInvalidOptions, "resourceIdentifier"},
+		"taken feedback name":         {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "readyReplicas", "path": ".x"}]}]}]}`), backends.CodeInvalidOptions, "readyReplicas"},
+		"well-known feedback":         {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "WellKnownStatus"}]}]}`), backends.CodeInvalidOptions, "JSONPaths"},
+		"work's unknown":              {option("", `{"manifestConfigs": [{"jsonPointers": []}]}`), backends.CodeInvalidOptions, "jsonPointers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := wantedDelivery()
@@ -193,13 +200,16 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func ignoring(path string) string {
+	return `{"manifestConfigs": [{"updateStrategy": {"serverSideApply": {"ignoreFields": [{"jsonPaths": ["` + path + `"]}]}}}]}`
+}
+
 func TestOptions(t *testing.T) {
 	d := wantedDelivery()
 	d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{
 		Placement: &runtime.RawExtension{Raw: []byte(`{"prioritizerPolicy": null,
 			"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "50%"}}}`)},
 		ManifestWork: &runtime.RawExtension{Raw: []byte(`{
-			"executor": {"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}},
 			"manifestConfigs": [{
 				"updateStrategy": {"serverSideApply": {"ignoreFields": [{"jsonPaths": [".spec.replicas"]}]}},
 				"feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "more", "path": ".status.more"}]}],
@@ -225,7 +235,7 @@ func TestOptions(t *testing.T) {
 		t.Error("null does not remove")
 	}
 	for _, want := range []string{
-		`"fw:uid"`, `"more"`, `"Progressing"`, `"executor"`, `"condition":"OnSpokePresent"`, `"force":true`, `"fieldManager":"work-agent"`,
+		`"fw:uid"`, `"more"`, `"Progressing"`, `"condition":"OnSpokePresent"`, `"force":true`, `"fieldManager":"work-agent"`,
 		`"propagationPolicy":"Orphan"`,
 	} {
 		if !strings.Contains(text(work), want) {

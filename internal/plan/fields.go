@@ -47,6 +47,6 @@ var Fields = []Field{
 	{Path: "conflictPolicy", Karmada: "conflictResolution; a probe before anything is taken over", OCM: "a ReadOnly work probes first, since OCM always adopts"},
 	{Path: "deletionPolicy", Karmada: "preserveResourcesOnDeletion", OCM: "deleteOption"},
 	{Path: "suspend", Karmada: "suspension.dispatching", OCM: "works stay as they are", Needs: backends.FeatureHold},
-	{Path: "backendOptions.karmada", Karmada: "merged into PropagationPolicy and OverridePolicy", OCM: "not used"},
-	{Path: "backendOptions.ocm", Karmada: "not used", OCM: "merged into Placement and ManifestWork"},
+	{Path: "backendOptions.karmada", Karmada: "its one allowed field is merged into the PropagationPolicy", OCM: "not used"},
+	{Path: "backendOptions.ocm", Karmada: "not used", OCM: "allowed fields are merged into Placement and ManifestWork"},
 }
