@@ -168,15 +168,14 @@ type ClusterShare struct {
 	// +kubebuilder:validation:Minimum=0
 	Baseline *int32 `json:"baseline,omitempty"`
 
-	// joining is true from when the cluster is given replicas until it reports that it runs them. Until then the baseline is what it has
-	// come to run so far, or what it ran before it had left.
+	// state is Joining from when the cluster is given replicas until it reports that it runs them, and absent otherwise. Until then the
+	// baseline is what it has come to run so far, or what it ran before it had left.
 	// +optional
-	Joining *bool `json:"joining,omitempty"`
+	State ClusterShareState `json:"state,omitempty"`
 
-	// adopts is true once conflictPolicy Adopt may take over what the cluster has: it has told what it runs, or that it carries the
-	// workload out.
+	// conflictPolicy is Adopt once what the cluster has may be taken over: it has told what it runs, or that it carries the workload out.
 	// +optional
-	Adopts *bool `json:"adopts,omitempty"`
+	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 
 	// removal is why the workload is taken off the cluster. It is recorded before anything is removed, and absent once nothing of the
 	// workload is left there.
@@ -188,6 +187,15 @@ type ClusterShare struct {
 	// +optional
 	DeselectedAt *metav1.Time `json:"deselectedAt,omitempty"`
 }
+
+// ClusterShareState is how far a cluster has come with what it was given.
+// +kubebuilder:validation:Enum=Joining
+type ClusterShareState string
+
+const (
+	// ClusterShareJoining means: the cluster was given replicas, and has not reported yet that it runs them.
+	ClusterShareJoining ClusterShareState = "Joining"
+)
 
 // RemovalReason is why a workload is taken off a cluster.
 // +kubebuilder:validation:Enum=SpecChanged;Deselected;ClusterLeft;NoReplicas;FailedOver;Confirmed

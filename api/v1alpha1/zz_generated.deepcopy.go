@@ -147,16 +147,6 @@ func (in *ClusterShare) DeepCopyInto(out *ClusterShare) {
 		*out = new(int32)
 		**out = **in
 	}
-	if in.Joining != nil {
-		in, out := &in.Joining, &out.Joining
-		*out = new(bool)
-		**out = **in
-	}
-	if in.Adopts != nil {
-		in, out := &in.Adopts, &out.Adopts
-		*out = new(bool)
-		**out = **in
-	}
 	if in.DeselectedAt != nil {
 		in, out := &in.DeselectedAt, &out.DeselectedAt
 		*out = (*in).DeepCopy()

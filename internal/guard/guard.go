@@ -118,7 +118,7 @@ func (in In) counts() map[string]count {
 	}
 	for _, row := range in.Record.Clusters {
 		if row.Baseline != nil {
-			counts[row.Name] = count{replicas: *row.Baseline, joining: ptr.Deref(row.Joining, false)}
+			counts[row.Name] = count{replicas: *row.Baseline, joining: row.State == v1alpha1.ClusterShareJoining}
 		}
 	}
 	return counts
@@ -296,13 +296,13 @@ func rows(counts map[string]count, decided map[string]int32, before []v1alpha1.C
 		c := counts[name]
 		row := v1alpha1.ClusterShare{Name: name, Baseline: &c.replicas}
 		if c.joining {
-			row.Joining = &c.joining
+			row.State = v1alpha1.ClusterShareJoining
 		}
 		if n, is := decided[name]; is {
 			row.Replicas = &n
 		}
 		if i := slices.IndexFunc(before, func(b v1alpha1.ClusterShare) bool { return b.Name == name }); i >= 0 {
-			row.DeselectedAt, row.Adopts = before[i].DeselectedAt, before[i].Adopts
+			row.DeselectedAt, row.ConflictPolicy = before[i].DeselectedAt, before[i].ConflictPolicy
 		}
 		out = append(out, row)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -110,7 +109,7 @@ func (d *Decision) unasked(o backends.ClusterObservation) bool {
 		return false
 	}
 	return slices.ContainsFunc(d.record.placement.Clusters, func(row v1alpha1.ClusterShare) bool {
-		return row.Name == o.Cluster && row.Replicas != nil && row.Adopts == nil
+		return row.Name == o.Cluster && row.Replicas != nil && row.ConflictPolicy != v1alpha1.ConflictPolicyAdopt
 	})
 }
 
@@ -121,8 +120,8 @@ func (d *Decision) noteAdopts(rows []v1alpha1.ClusterShare) {
 		owned[t.Cluster] = t.Mode.Owns() && d.work.plan.Adopts()
 	}
 	for i := range rows {
-		if rows[i].Adopts = nil; owned[rows[i].Name] {
-			rows[i].Adopts = ptr.To(true)
+		if rows[i].ConflictPolicy = ""; owned[rows[i].Name] {
+			rows[i].ConflictPolicy = v1alpha1.ConflictPolicyAdopt
 		}
 	}
 }
