@@ -36,7 +36,8 @@ type Deselected struct {
 	// change of the spec.
 	Clusters, Missing []string
 	// Vanished are those that run the workload, by the record or by what the backend has, and that it does not list any more, for less
-	// than Patience, with what they are to run. That is left as it is.
+	// than Patience, with what they are to run. That is left as it is. So are those that were missing before an edit that does not choose
+	// them: nobody can tell whether it is the edit that takes them out.
 	Vanished map[string]int32
 	// Record remembers since when clusters are missing; nil when there was none.
 	Record *v1alpha1.PlacementRecord
@@ -74,7 +75,7 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		if d.Again == 0 || left < d.Again {
 			d.Again = left
 		}
-		if !known {
+		if !known || edited && !matches { // an edit divides over what it chooses
 			d.Vanished[row.Name] = *row.Replicas
 			continue
 		}

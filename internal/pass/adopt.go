@@ -39,11 +39,11 @@ func (d *Decision) divide(chosen []string) ([]backends.Target, error) {
 	return targets, nil
 }
 
-// shares gives each chosen cluster what it is to run. While a cluster is missing from the backend's list for a moment, the others keep
-// what was decided: it would be taken from them again when that one is back.
+// shares gives each chosen cluster what it is to run. While a cluster is missing for a moment, the others keep what was decided: it would be
+// taken from them again when that one is back.
 func (d *Decision) shares(chosen []string) ([]backends.Target, error) {
 	decided := guard.Decided(d.record.placement)
-	if len(d.placed.vanished) == 0 || d.edited() {
+	if len(d.placed.vanished)+len(d.placed.missing) == 0 || d.edited() {
 		return d.work.plan.Targets(*d.fleet, chosen, d.current())
 	}
 	chosen = slices.DeleteFunc(slices.Clone(chosen), func(c string) bool { _, has := decided[c]; return !has })

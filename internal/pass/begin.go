@@ -39,6 +39,9 @@ func (d *Decision) validate() error {
 		return errEnough
 	case !*d.in.Turn:
 		d.begins.waitsForTurn = true
+		if m := d.record.migration; m != nil && m.From == d.begins.next.From && m.To == d.begins.next.To {
+			d.begins.next.Problems, d.begins.next.Clusters = m.Problems, m.Clusters // they stand until it is examined again
+		}
 		return nil
 	}
 	err := d.examine()
@@ -61,14 +64,16 @@ func (d *Decision) begin() error {
 	}
 	next := b.next
 	d.record.migration = &next
-	if b.waitsForTurn {
+	if b.waitsForTurn && len(next.Problems) == 0 {
 		d.waiting = cmp.Or(d.waiting, fmt.Sprintf(
 			"its turn to move to backend %s: the operator's configuration allows %d migrations at once (migrations.atOnce)", next.To, d.in.MigrationsAtOnce))
 		d.again = LookAgain
 		return nil
 	}
 	if len(next.Problems) > 0 {
-		d.end.Turn = TurnEnds
+		if !b.waitsForTurn {
+			d.end.Turn = TurnEnds
+		}
 		return &stalled{reason: v1alpha1.ReasonMigrationNotPossible, again: true, message: fmt.Sprintf(
 			"spec.backend %q: the workload stays on backend %q; mend what follows, or set spec.backend back to %q: %s",
 			next.To, next.From, next.From, few(next.Problems))}

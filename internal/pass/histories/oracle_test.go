@@ -329,22 +329,22 @@ func (o *oracle) judgeReplicas(l *law, c *cluster, before, after *object, by *pa
 	l.picks[by.id] = fit
 }
 
-// keeps tells whether the number is one that a pass of a moment ago can have decided, and that is kept because some cluster is not listed for a
+// keeps tells whether the number is one that a pass of a moment ago can have decided, and that is kept because some cluster is missing for a
 // moment: it may come back to its share.
 func (o *oracle) keeps(l *law, name string, n int, by *passInfo) bool {
 	kept := false
-	unlisted := map[string]bool{}
+	missing := map[string]bool{}
 	for _, r := range l.reads {
 		if r.id > by.id || r.known == nil || by.at.Sub(r.at) > patience+5*time.Second {
 			continue
 		}
 		v := l.spec(r.generation)
 		for _, other := range o.w.names {
-			unlisted[other] = unlisted[other] || !r.known[other].Known && l.lately(v, other, r)
+			missing[other] = missing[other] || !r.chosen(v, other) && l.lately(v, other, r)
 		}
 		kept = kept || slices.ContainsFunc(o.picks(l, v, r), func(pick []string) bool { return shares(v, pick)[name] == n })
 	}
-	return kept && slices.Contains(slices.Collect(maps.Values(unlisted)), true)
+	return kept && slices.Contains(slices.Collect(maps.Values(missing)), true)
 }
 
 // judgeHandedOver: while a workload changes hands its clusters keep what they have, or get shares of another number.
