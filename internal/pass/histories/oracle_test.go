@@ -329,22 +329,21 @@ func (o *oracle) judgeReplicas(l *law, c *cluster, before, after *object, by *pa
 	l.picks[by.id] = fit
 }
 
-// keeps tells whether the number is one that a pass of a moment ago can have decided, and that is kept because some cluster is missing for a
-// moment: it may come back to its share.
+// keeps tells whether the number is one that an earlier pass can have decided, and that is kept because some cluster is missing for a moment:
+// it may come back to its share.
 func (o *oracle) keeps(l *law, name string, n int, by *passInfo) bool {
-	kept := false
-	missing := map[string]bool{}
+	decided, missing := false, false
 	for _, r := range l.reads {
-		if r.id > by.id || r.known == nil || by.at.Sub(r.at) > patience+5*time.Second {
+		if r.id > by.id || r.known == nil {
 			continue
 		}
 		v := l.spec(r.generation)
-		for _, other := range o.w.names {
-			missing[other] = missing[other] || !r.chosen(v, other) && l.lately(v, other, r)
-		}
-		kept = kept || slices.ContainsFunc(o.picks(l, v, r), func(pick []string) bool { return shares(v, pick)[name] == n })
+		decided = decided || slices.ContainsFunc(o.picks(l, v, r), func(pick []string) bool { return shares(v, pick)[name] == n })
+		missing = missing || by.at.Sub(r.at) <= patience+5*time.Second && slices.ContainsFunc(o.w.names, func(other string) bool {
+			return !r.chosen(v, other) && l.lately(v, other, r)
+		})
 	}
-	return kept && slices.Contains(slices.Collect(maps.Values(missing)), true)
+	return decided && missing
 }
 
 // judgeHandedOver: while a workload changes hands its clusters keep what they have, or get shares of another number.
