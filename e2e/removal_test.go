@@ -128,6 +128,45 @@ var _ = forEach("A removal that nobody asked for", func(backend string, k kind) 
 	})
 }, Label("laws", "law2"), Ordered)
 
+// What joins counts once it runs: clusters may join one by one, and may not all go again at once.
+var _ = forEach("Clusters that join one by one", func(backend string, k kind) {
+	It("share the replicas, and are not left together", func(ctx SpecContext) {
+		sharedOperator(ctx)
+		m := world.members
+		namespace := newNamespace(ctx, "joining")
+		label := "example.com/" + namespace
+		for _, name := range m {
+			DeferCleanup(func(ctx SpecContext) { labelCluster(ctx, backend, name, label, "") })
+		}
+		labelCluster(ctx, backend, m[0], label, "on")
+		fw := workload(namespace, "web", backend, k, 12)
+		fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{label: "on"}}}
+		fw.Spec.Placement.Division = divided()
+		create(ctx, fw)
+		for i, n := range []int32{12, 6, 4} {
+			labelCluster(ctx, backend, m[i], label, "on")
+			wants := map[string]want{}
+			for _, name := range m[:i+1] {
+				wants[name] = want{int(n), imageOld, "info"}
+			}
+			eventually(ctx, fw, readyTimeout, func(g Gomega) {
+				g.Expect(isReady(fw)).To(BeTrue())
+				g.Expect(row(fw, m[i]).Ready).To(HaveValue(Equal(n)))
+			})
+			runs(ctx, fw, k, wants)
+		}
+		pods, before := podUIDs(ctx, fw), specs(ctx, fw, k)
+		labelCluster(ctx, backend, m[1], label, "")
+		labelCluster(ctx, backend, m[2], label, "")
+		Expect(becomesStalled(ctx, fw, v1alpha1.ReasonRemovalHeld)).To(ContainSubstring("8 of 12 replicas away"))
+		nothingRemoved(ctx, fw, k, pods, before)
+		labelCluster(ctx, backend, m[1], label, "on")
+		labelCluster(ctx, backend, m[2], label, "on")
+		becomesReady(ctx, fw)
+		nothingRemoved(ctx, fw, k, pods, before)
+	})
+}, Label("laws", "law2"))
+
 // A removal that the spec asks for, or a small one, is not held.
 var _ = forEach("A removal that is small", func(backend string, k kind) {
 	It("is carried out", func(ctx SpecContext) {
