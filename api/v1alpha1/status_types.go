@@ -162,8 +162,8 @@ type ClusterShare struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// baseline is what the cluster was to run when the spec was last carried out. A cluster that joined later has one as soon as it runs
-	// its replicas, and one that has left without being asked to keeps it.
+	// baseline is what the cluster was to run when the spec was last carried out. Of a cluster that joined later it is what it has
+	// come to run, and one that has left without being asked to keeps it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Baseline *int32 `json:"baseline,omitempty"`
@@ -173,7 +173,7 @@ type ClusterShare struct {
 	// +optional
 	State ClusterShareState `json:"state,omitempty"`
 
-	// conflictPolicy is Adopt once what the cluster has may be taken over: it has told what it runs, or that it carries the workload out.
+	// conflictPolicy is Adopt once the operator may take over an object that the cluster has already: it has asked the cluster what it runs.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 

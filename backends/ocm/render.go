@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -346,6 +347,9 @@ func mergeManifestWork(config map[string]any, raw *runtime.RawExtension) (map[st
 	if err != nil {
 		return nil, err
 	}
+	if entry == nil {
+		return config, nil // null asks for nothing
+	}
 	if id, set := entry["resourceIdentifier"]; set && hashOf(id) != hashOf(config["resourceIdentifier"]) {
 		return nil, configOption().Invalid("resourceIdentifier", "is not the workload's; leave it out", nil)
 	}
@@ -363,6 +367,10 @@ func mergeManifestWork(config map[string]any, raw *runtime.RawExtension) (map[st
 	return merged, checkConfig(merged)
 }
 
+// ignorable are the paths that an agent may ignore. The revision and the owner are in metadata, and the agent puts a path into a template as
+// it is, so that one with braces reaches anything (removeFieldByJSONPath in ocm pkg/work/spoke/apply/server_side_apply.go).
+var ignorable = regexp.MustCompile(`^\.spec(\.[A-Za-z][A-Za-z0-9_-]*)+$`)
+
 // checkConfig refuses what would take the driver's control away, and fills in defaults inside atomic lists.
 func checkConfig(config map[string]any) error {
 	invalid := func(path, message string) error { return configOption().Invalid(path, message, nil) }
@@ -373,13 +381,14 @@ func checkConfig(config map[string]any) error {
 	apply, _ := strategy["serverSideApply"].(map[string]any)
 	ignored, _ := apply["ignoreFields"].([]any)
 	for _, item := range ignored {
-		m, _ := item.(map[string]any)
+		m, isObject := item.(map[string]any)
 		paths, _ := m["jsonPaths"].([]any)
-		for _, path := range paths {
-			// The revision and the owner are in metadata.
-			if text, _ := path.(string); !strings.HasPrefix(text, ".spec.") {
-				return invalid("updateStrategy.serverSideApply.ignoreFields", "only paths that begin with .spec. can be ignored")
-			}
+		plain := isObject && !slices.ContainsFunc(paths, func(path any) bool {
+			text, _ := path.(string)
+			return !ignorable.MatchString(text)
+		})
+		if !plain {
+			return invalid("updateStrategy.serverSideApply.ignoreFields", "can only have paths of plain names that begin with .spec, such as .spec.replicas")
 		}
 		if m["condition"] == nil {
 			m["condition"] = string(workv1.IgnoreFieldsConditionOnSpokePresent)

@@ -117,10 +117,14 @@ func (d *Decision) unasked(o backends.ClusterObservation) bool {
 func (d *Decision) noteAdopts(rows []v1alpha1.ClusterShare) {
 	owned := map[string]bool{}
 	for _, t := range d.placed.targets {
-		owned[t.Cluster] = t.Mode.Owns() && d.work.plan.Adopts()
+		owned[t.Cluster] = t.Mode.Owns()
 	}
 	for i := range rows {
-		if rows[i].ConflictPolicy = ""; owned[rows[i].Name] {
+		owns, said := owned[rows[i].Name]
+		switch {
+		case !d.work.plan.Adopts(), said && !owns:
+			rows[i].ConflictPolicy = ""
+		case owns:
 			rows[i].ConflictPolicy = v1alpha1.ConflictPolicyAdopt
 		}
 	}

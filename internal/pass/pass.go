@@ -271,7 +271,8 @@ type placed struct {
 	removals map[string]v1alpha1.RemovalReason
 	// excluded are clusters that the spec does not choose whatever labels they have.
 	excluded []string
-	// vanished are clusters that the backend does not list for a moment, with what they are to run. Nothing is said of them.
+	// vanished are clusters that the backend does not list for a moment, or that were missing before an edit that does not choose them, with
+	// what they are to run. Nothing is said of them.
 	vanished map[string]int32
 	// probed are the clusters that are asked what they run, before it is taken over.
 	probed []string

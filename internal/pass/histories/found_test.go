@@ -93,6 +93,17 @@ func found() map[string]history {
 			{Do: "failover", S: "Immediate", N: 30}, {Do: "suspend", N: 1}, {Do: "create"}, {Wait: 4, Do: "groups", S: "c2|c1"},
 			{Do: "taint", S: "c1", N: 1},
 		}},
+		"a cluster comes back that an edit of labels does not choose": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "label off", S: "c4"}, {Wait: 44, Do: "hide", S: "c4", N: 5}, {Do: "label off", S: "c3"},
+			{Wait: 1, Do: "label", N: 3},
+		}},
+		"a cluster is not listed while labels are edited": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "label off", S: "c3"}, {Wait: 45, Do: "label", N: 1}, {Do: "hide", S: "c3", N: 14}, {Wait: 5},
+		}},
+		"two changes of backend that cannot be made": {Clusters: 4, Workloads: 3, AtOnce: 1, Steps: []step{
+			{Do: "create"}, {Do: "create", W: 2}, {Wait: 7, Do: "backend", W: 2, S: "ocm"}, {Do: "leave", S: "c4", N: 2},
+			{Wait: 1, Luck: 2, Do: "backend", S: "ocm"},
+		}},
 		"an edit while a cluster leaves": {Clusters: 3, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Wait: 7}, {Do: "label", N: 2}, {Wait: 2, Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
 			{Wait: 30, Do: "names", S: "c1 c2 c3"},
