@@ -336,7 +336,7 @@ func mergeManifestWork(config map[string]any, raw *runtime.RawExtension) (map[st
 		return config, err
 	}
 	entries, _ := patch["manifestConfigs"].([]any)
-	if len(entries) != 1 {
+	if len(entries) != 1 || entries[0] == nil {
 		return nil, workOption().Invalid("manifestConfigs", "must have exactly one entry, for the workload", nil)
 	}
 	encoded, err := json.Marshal(entries[0])
@@ -346,9 +346,6 @@ func mergeManifestWork(config map[string]any, raw *runtime.RawExtension) (map[st
 	entry, err := configOption().Decode(&runtime.RawExtension{Raw: encoded})
 	if err != nil {
 		return nil, err
-	}
-	if entry == nil {
-		return config, nil // null asks for nothing
 	}
 	if id, set := entry["resourceIdentifier"]; set && hashOf(id) != hashOf(config["resourceIdentifier"]) {
 		return nil, configOption().Invalid("resourceIdentifier", "is not the workload's; leave it out", nil)

@@ -183,7 +183,7 @@ func TestRefusals(t *testing.T) {
 		"ignored by descent":          {option("", ignoring(`.spec..metadata`)), backends.CodeInvalidOptions, "ignoreFields"},
 		"the whole spec ignored":      {option("", ignoring(`.spec`)), backends.CodeInvalidOptions, "ignoreFields"},
 		"nothing ignored":             {option("", `{"manifestConfigs": [{"updateStrategy": {"serverSideApply": {"ignoreFields": [null]}}}]}`), backends.CodeInvalidOptions, "ignoreFields"},
-		"no entry":                    {option("", `{"manifestConfigs": [null]}`), "", ""},
+		"no entry":                    {option("", `{"manifestConfigs": [null]}`), backends.CodeInvalidOptions, "exactly one entry"},
 		"ignored by another spelling": {option("", ignoring(`$['metadata']`)), backends.CodeInvalidOptions, "ignoreFields"},
 		"executor":                    {option("", `{"executor": {"subject": {"type": "ServiceAccount"}}}`), backends.CodeInvalidOptions, "executor"},
 		"another letter case":         {option("", `{"Workload": {}}`), backends.CodeInvalidOptions, "Workload"},
