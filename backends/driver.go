@@ -95,3 +95,11 @@ type Progress struct {
 	// Again is after what time the next step may be another one although nothing has happened; 0 when it is not.
 	Again time.Duration
 }
+
+// Sooner is the shorter of two such times.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

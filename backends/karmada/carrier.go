@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -278,10 +279,14 @@ type leaveStep struct {
 	patch           *workv1alpha1.Work
 	remove, release bool
 	waiting         string
+	// again is after what time the next step may be another one although nothing has happened; 0 when it is not.
+	again time.Duration
 }
 
 // nextLeaving takes one FleetWorkload off a carrier's users, and the companion off the cluster with the last of them.
-func nextLeaving(live *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, ready bool) leaveStep {
+func nextLeaving(
+	live *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, fleet backends.Fleet, now time.Time,
+) leaveStep {
 	need := companions.ReadNeed(live.Annotations)
 	if left := need.Leaving(key, policy); len(left.Users) > 0 || claimed(live) {
 		after := withNeed(live, left)
@@ -292,7 +297,7 @@ func nextLeaving(live *workv1alpha1.Work, key backends.Key, policy v1alpha1.Dele
 	}
 	w, obj := newWork(live), carried(live)
 	what := "Karmada to leave " + w.cluster
-	if !ready {
+	if !inContact(fleet, w.cluster) {
 		what += ", which cannot be reached"
 	}
 	orphan := obj != nil && companions.Policy(obj.GetKind(), policy) == v1alpha1.DeletionPolicyOrphan || need.Elsewhere()
@@ -317,6 +322,9 @@ func nextLeaving(live *workv1alpha1.Work, key backends.Key, policy v1alpha1.Dele
 	case release && slices.Contains(live.Finalizers, executionFinalizer):
 		step.release = true
 	default:
+		if until, unseen := w.unseen(fleet, now); unseen && !orphan {
+			return leaveStep{waiting: "Karmada to see what it has made on " + w.cluster, again: until}
+		}
 		step.remove = true
 	}
 	return step

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -168,10 +169,10 @@ func waitingFor(desired backends.Desired, blocked map[string]string) backends.De
 // waits to be written. On a cluster that is only observed all of them stay as they are, until it is owned again.
 func (d *Driver) leaveCarriers(
 	ctx context.Context, desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, settled bool,
-) (waiting []string, err error) {
+) (waiting []string, again time.Duration, err error) {
 	carriers, err := d.carriersOf(ctx, desired.Key)
 	if err != nil || len(carriers) == 0 {
-		return nil, err
+		return nil, 0, err
 	}
 	wanted, targets := wantedCarriers(desired), map[string]backends.Target{}
 	for _, t := range desired.Targets {
@@ -203,14 +204,14 @@ func (d *Driver) leaveCarriers(
 			waiting = append(waiting, cluster+": the workload to do without "+titleOf(w))
 			continue
 		}
-		step, err := d.leaveCarrier(ctx, w, desired.Key, v1alpha1.DeletionPolicyDelete, inContact(fleet, cluster))
-		errs = append(errs, err)
-		if step != "" {
-			waiting = append(waiting, step)
+		step, err := d.leaveCarrier(ctx, w, desired.Key, v1alpha1.DeletionPolicyDelete, fleet)
+		errs, again = append(errs, err), backends.Sooner(again, step.again)
+		if step.waiting != "" {
+			waiting = append(waiting, step.waiting)
 		}
 	}
 	slices.Sort(waiting)
-	return slices.Compact(waiting), errors.Join(errs...)
+	return slices.Compact(waiting), again, errors.Join(errs...)
 }
 
 // stillNeeded tells whether the workload on a cluster may need what is no longer listed: until its newest manifest has arrived there, or,
@@ -249,9 +250,9 @@ func (l world) has(cluster string) bool {
 }
 
 func (d *Driver) leaveCarrier(
-	ctx context.Context, w *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, ready bool,
-) (waiting string, err error) {
-	step := nextLeaving(w, key, policy, ready)
+	ctx context.Context, w *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
+) (step leaveStep, err error) {
+	step = nextLeaving(w, key, policy, fleet, time.Now())
 	switch {
 	case step.release:
 		err = d.release(ctx, newWork(w))
@@ -260,10 +261,10 @@ func (d *Driver) leaveCarrier(
 	case step.patch != nil:
 		err = d.patchCarrier(ctx, w, step.patch, companionOf(w))
 	}
-	if step.waiting == "" {
-		return "", err
+	if step.waiting != "" {
+		step.waiting = titleOf(w) + ": " + step.waiting
 	}
-	return titleOf(w) + ": " + step.waiting, err
+	return step, err
 }
 
 // companionOf is what a carrier delivers.
@@ -296,11 +297,11 @@ func (d *Driver) removeCarrier(ctx context.Context, w *workv1alpha1.Work) error 
 // deleteCarriers lets go of all companions of a workload that is gone. It returns what is awaited.
 func (d *Driver) deleteCarriers(
 	ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
-) (string, error) {
+) (awaited string, again time.Duration, err error) {
 	key := query.Key
 	carriers, err := d.carriersOf(ctx, key)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	var waiting []string
 	var errs []error
@@ -308,10 +309,10 @@ func (d *Driver) deleteCarriers(
 		if need := companions.ReadNeed(w.Annotations); query.Alone() && need.Observes(key.UID) {
 			w = withNeed(w, need.Owning(key, nil))
 		}
-		step, err := d.leaveCarrier(ctx, w, key, policy, inContact(fleet, newWork(w).cluster))
-		errs = append(errs, err)
-		if step != "" {
-			waiting = append(waiting, step)
+		step, err := d.leaveCarrier(ctx, w, key, policy, fleet)
+		errs, again = append(errs, err), backends.Sooner(again, step.again)
+		if step.waiting != "" {
+			waiting = append(waiting, step.waiting)
 		}
 	}
 	unseen, err := d.unseenCarriers(ctx, key)
@@ -319,12 +320,11 @@ func (d *Driver) deleteCarriers(
 	slices.Sort(waiting)
 	switch {
 	case len(waiting) > 0:
-		return strings.Join(waiting[:min(len(waiting), mostNamed)], "; "), errors.Join(errs...)
+		awaited = strings.Join(waiting[:min(len(waiting), mostNamed)], "; ")
 	case len(carriers) > 0 || unseen:
-		return "the cache to show the companions", errors.Join(errs...)
-	default:
-		return "", errors.Join(errs...)
+		awaited = "the cache to show the companions"
 	}
+	return awaited, again, errors.Join(errs...)
 }
 
 // unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.

@@ -2,6 +2,7 @@ package karmada
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,10 +23,10 @@ const executionFinalizer = "karmada.io/execution-controller"
 // A Work goes once the execution controller has deleted the member object, or, when it preserves resources, has written
 // the Work's manifest once more without Karmada's marks (handleWorkDelete in pkg/controllers/execution). Both wait for a
 // lost cluster. The template goes before the policies: while it is there, a policy that is gone changes what is rendered.
-func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, fleet backends.Fleet) decision {
+func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, fleet backends.Fleet, now time.Time) decision {
 	d := newDeletion(q, policy, live)
 	if live.template != nil && live.template.GetDeletionTimestamp() == nil {
-		return d.dropTemplate()
+		return d.dropTemplate(fleet, now)
 	}
 	if live.binding != nil || len(live.works) > 0 {
 		step := decision{waiting: removalMessage(live.works, fleet)}
@@ -92,7 +93,7 @@ func newDeletion(q backends.Query, policy v1alpha1.DeletionPolicy, live world) d
 // dropTemplate makes sure that every Work knows what is to become of its member object, then deletes the template. In
 // one pass of Karmada's binding controller, Works are deleted before they are told to preserve, so one must not be
 // written before the other is seen.
-func (d deletion) dropTemplate() decision {
+func (d deletion) dropTemplate(fleet backends.Fleet, now time.Time) decision {
 	live, drop := d.live, decision{writes: []write{{object: d.live.template, remove: true}}, waiting: "the template to go"}
 	if live.policy == nil && live.binding == nil && len(live.works) == 0 {
 		return drop
@@ -129,8 +130,14 @@ func (d deletion) dropTemplate() decision {
 	if len(release) > 0 {
 		return decision{release: release, waiting: "Works to be released that were never dispatched"}
 	}
+	if unseen, again := live.unseen(fleet, now, d.leaves); len(unseen) > 0 {
+		return decision{waiting: "Karmada to see what it has made on " + list(unseen), again: again}
+	}
 	return drop
 }
+
+// leaves tells whether the Work's member object stays.
+func (d deletion) leaves(w work) bool { return d.orphan || slices.Contains(d.spared, w.cluster) }
 
 // insist makes sure that Karmada can release a member object twice. It takes its marks off the object and then its
 // finalizer off the Work. When the Work has just got a report, the second fails, and Karmada begins anew: the object has no

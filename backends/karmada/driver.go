@@ -209,11 +209,13 @@ func (d *Driver) advance(
 	if len(first.pending) > 0 {
 		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
 	}
-	held, want, stay, err := holdBack(desired, removed, live, fleet, first.blocked)
+	now := time.Now()
+	unseen, seenBy := live.unseen(fleet, now, func(w work) bool { return !removed[w.cluster] })
+	held, want, stay, err := holdBack(desired, removed, live, fleet, unseen, first.blocked)
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	want, again := want.asking(live, clusters, held.Query, time.Now())
+	want, again := want.asking(live, clusters, held.Query, now)
 	step := decide(held, want, live)
 	if len(step.writes) > 0 {
 		if err := d.prepare(ctx, held, want, live); err != nil {
@@ -228,23 +230,21 @@ func (d *Driver) advance(
 		if err != nil {
 			return backends.Progress{}, err
 		}
-		if again == 0 || wait > 0 && wait < again {
-			again = wait
-		}
+		again = backends.Sooner(again, wait)
 	}
 	settled := step.waiting == "" && len(step.writes) == 0
-	waiting, err := d.leaveCarriers(ctx, desired, removed, live, fleet, settled)
+	waiting, seenCarrierBy, err := d.leaveCarriers(ctx, desired, removed, live, fleet, settled)
 	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
 		waiting = append(waiting, cluster+": "+first.blocked[cluster])
 	}
-	for _, cluster := range stay {
-		waiting = append(waiting, cluster+": to be left once no cluster is being handed over")
+	for _, cluster := range slices.Sorted(maps.Keys(stay)) {
+		waiting = append(waiting, cluster+": "+stay[cluster])
 	}
 	if step.waiting != "" {
 		waiting = append([]string{step.waiting}, waiting...)
 	}
 	waiting = waiting[:min(len(waiting), mostNamed)]
-	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; "), Again: again}, err
+	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; "), Again: backends.Sooner(backends.Sooner(again, seenBy), seenCarrierBy)}, err
 }
 
 // removedOf are the clusters that the workload is to be taken off.
@@ -258,12 +258,12 @@ func removedOf(desired backends.Desired) map[string]bool {
 	return removed
 }
 
-// holdBack returns desired with all clusters held that must wait, as it is rendered, and those to be left that stay for now. Why a
-// cluster waits that is not in blocked yet is added there.
+// holdBack returns desired with all clusters held that must wait, as it is rendered, and those to be left that stay for now, each with
+// the reason. Why a cluster waits that is not in blocked yet is added there.
 func holdBack(
-	desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, blocked map[string]string,
-) (held backends.Desired, want *rendered, stay []string, err error) {
-	held, stay = holdUnsaid(waitingFor(probingClosely(desired, live), blocked), removed, live, fleet)
+	desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, unseen []string, blocked map[string]string,
+) (held backends.Desired, want *rendered, stay map[string]string, err error) {
+	held, stay = holdUnsaid(waitingFor(probingClosely(desired, live), blocked), removed, live, fleet, unseen)
 	if want, err = render(held); err != nil {
 		return held, nil, nil, err
 	}
@@ -289,7 +289,7 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if behind := d.expected.behind(query, live); behind != "" {
 		return backends.Progress{Waiting: behind}, nil
 	}
-	step := decideDelete(query, policy, live, toFleet(clusters))
+	step := decideDelete(query, policy, live, toFleet(clusters), time.Now())
 	for _, w := range step.writes {
 		if w.remove || w.object.GetKind() == kindOf(live.policy) || w.object.GetKind() == kindOf(live.override) {
 			continue
@@ -301,15 +301,17 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if err := d.carryOut(ctx, step); err != nil {
 		return backends.Progress{}, err
 	}
-	again := time.Duration(0)
+	again := step.again
 	if len(step.writes) == 0 && step.waiting != "" {
-		if again, err = d.retell(ctx, live); err != nil {
+		wait, err := d.retell(ctx, live)
+		if err != nil {
 			return backends.Progress{}, err
 		}
+		again = backends.Sooner(again, wait)
 	}
 	waiting := step.waiting
 	if waiting == "" {
-		if waiting, err = d.deleteCarriers(ctx, query, policy, toFleet(clusters)); err != nil {
+		if waiting, again, err = d.deleteCarriers(ctx, query, policy, toFleet(clusters)); err != nil {
 			return backends.Progress{}, err
 		}
 	}

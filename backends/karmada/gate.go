@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,6 +47,8 @@ type decision struct {
 	writes  []write
 	release []work
 	waiting string
+	// again is after what time the next step may be another one although nothing has happened; 0 when it is not.
+	again time.Duration
 }
 
 // decide tells the next step. It is pure; what it is given is not changed.

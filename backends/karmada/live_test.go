@@ -4,9 +4,15 @@ package karmada
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +104,17 @@ func (l *trial) desired(revision, image string, division v1alpha1.DivisionType, 
 	return d
 }
 
+// deployment is a Deployment of the shares.
+func (l *trial) deployment(revision, image string, shares ...share) backends.Desired {
+	d := l.desired(revision, image, v1alpha1.DivisionTypeDivided, shares...)
+	d.Workload.GVK = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	for _, o := range append([]*unstructured.Unstructured{d.Template}, manifests(d)...) {
+		o.SetAPIVersion("apps/v1")
+		o.SetKind("Deployment")
+	}
+	return d
+}
+
 // lostCluster is one that a test joins and loses.
 const lostCluster = "kdrv-lost"
 
@@ -157,6 +174,40 @@ func (l *trial) current(what string, d backends.Desired, clusters ...string) {
 			if !c.Current || c.Revision != d.Revision {
 				return name + ": " + c.Message
 			}
+		}
+		return ""
+	})
+}
+
+// chosen waits until the scheduler can take a cluster that has just joined: it takes none of which it does not know what it serves.
+func (l *trial) chosen(d backends.Desired, cluster string) {
+	l.t.Helper()
+	l.until("the cluster is chosen", func() string {
+		o, err := l.driver.Observe(l.t.Context(), d.Query)
+		if err != nil {
+			return err.Error()
+		}
+		if !slices.Contains(o.Selection.Clusters, cluster) || o.Selection.Unfit[cluster] != "" {
+			return o.Selection.Message + o.Selection.Unfit[cluster]
+		}
+		fleet, err := l.driver.Clusters(l.t.Context())
+		if err != nil {
+			return err.Error()
+		}
+		if c, _ := fleet.Get(cluster); c.Ready != metav1.ConditionTrue {
+			return "it is not ready"
+		}
+		return ""
+	})
+}
+
+// applied waits until Karmada says that the cluster has the workload.
+func (l *trial) applied(d backends.Desired, cluster string) {
+	l.t.Helper()
+	l.until("applied on it", func() string {
+		o, _ := l.driver.Observe(l.t.Context(), d.Query)
+		if c := reportOf(o, cluster); c.Applied != metav1.ConditionTrue {
+			return "Applied " + string(c.Applied) + " " + c.Message
 		}
 		return ""
 	})
@@ -309,44 +360,12 @@ func TestLostCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	join(t, l.backend, lost, cfg)
-	deploy := func(revision, image string, shares ...share) backends.Desired {
-		d := l.desired(revision, image, v1alpha1.DivisionTypeDivided, shares...)
-		d.Workload.GVK = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-		for _, o := range append([]*unstructured.Unstructured{d.Template}, manifests(d)...) {
-			o.SetAPIVersion("apps/v1")
-			o.SetKind("Deployment")
-		}
-		return d
-	}
-	d := deploy("r1", "registry.k8s.io/pause:3.9", share{cluster: lost, replicas: 2}, share{cluster: "member1", replicas: 2})
-	l.until("the cluster is chosen", func() string {
-		o, err := l.driver.Observe(t.Context(), d.Query)
-		if err != nil {
-			return err.Error()
-		}
-		if !slices.Contains(o.Selection.Clusters, lost) || o.Selection.Unfit[lost] != "" {
-			return o.Selection.Message + o.Selection.Unfit[lost]
-		}
-		// Karmada's scheduler takes no cluster of which it does not know what it serves.
-		fleet, err := l.driver.Clusters(t.Context())
-		if err != nil {
-			return err.Error()
-		}
-		if c, _ := fleet.Get(lost); c.Ready != metav1.ConditionTrue {
-			return "it is not ready"
-		}
-		return ""
-	})
+	join(t, l.backend, lost, cfg, cfg.Host)
+	d := l.deployment("r1", "registry.k8s.io/pause:3.9", share{cluster: lost, replicas: 2}, share{cluster: "member1", replicas: 2})
+	l.chosen(d, lost)
 	l.apply("create", d)
 	l.current("create", d, "member1")
-	l.until("applied on it", func() string {
-		o, _ := l.driver.Observe(t.Context(), d.Query)
-		if c := reportOf(o, lost); c.Applied != metav1.ConditionTrue {
-			return "Applied " + string(c.Applied) + " " + c.Message
-		}
-		return ""
-	})
+	l.applied(d, lost)
 	stop()
 	l.until("Karmada sees it is lost", func() string {
 		fleet, err := l.driver.Clusters(t.Context())
@@ -358,12 +377,12 @@ func TestLostCluster(t *testing.T) {
 		}
 		return ""
 	})
-	d = deploy("r2", "registry.k8s.io/pause:3.10", share{cluster: lost, replicas: 1}, share{cluster: "member1", replicas: 3})
+	d = l.deployment("r2", "registry.k8s.io/pause:3.10", share{cluster: lost, replicas: 1}, share{cluster: "member1", replicas: 3})
 	l.apply("a change with a lost cluster", d)
 	l.current("a change with a lost cluster", d, "member1")
 	o, _ := l.driver.Observe(t.Context(), d.Query)
 	t.Logf("lost: %+v", reportOf(o, lost))
-	d = deploy("r3", "registry.k8s.io/pause:3.9", share{cluster: "member1", replicas: 4})
+	d = l.deployment("r3", "registry.k8s.io/pause:3.9", share{cluster: "member1", replicas: 4})
 	l.apply("leaving a lost cluster", d)
 	l.current("leaving a lost cluster", d, "member1")
 	o, _ = l.driver.Observe(t.Context(), d.Query)
@@ -382,6 +401,103 @@ func TestLostCluster(t *testing.T) {
 	l.delete("and ends when it is unjoined", d, v1alpha1.DeletionPolicyDelete)
 }
 
+// TestUnseen has Karmada's cache of a member be behind, as after the member was lost: Karmada would take what it has made there for
+// gone, and leave it behind.
+func TestUnseen(t *testing.T) {
+	const cluster = "kdrv-unseen"
+	server, err := lab.StartAPIServer(t.Context(), t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	cfg, err := server.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, blind := frontOf(t, cfg, "/deployments")
+	first, l := newLive(t), newLive(t)
+	join(t, l.backend, cluster, cfg, front.URL)
+	d := first.deployment("r1", "registry.k8s.io/pause:3.9", share{cluster: cluster, replicas: 2})
+	first.chosen(d, cluster)
+	first.apply("the first of its kind", d)
+	first.until("is seen", func() string {
+		o, _ := first.driver.Observe(t.Context(), d.Query)
+		if c := reportOf(o, cluster); len(c.Status) == 0 {
+			return "no report: " + c.Message
+		}
+		return ""
+	})
+
+	blind.Store(true)
+	front.CloseClientConnections()
+	d = l.deployment("r1", "registry.k8s.io/pause:3.9", share{cluster: cluster, replicas: 2}, share{cluster: "member1", replicas: 2})
+	l.apply("one that is not seen", d)
+	l.applied(d, cluster)
+	waits := func(what, want string, step func() (backends.Progress, error)) {
+		t.Helper()
+		l.until(what, func() string {
+			progress, err := step()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(progress.Waiting, want) {
+				return progress.Waiting
+			}
+			if progress.Again <= 0 || progress.Again > unseenFor {
+				t.Errorf("looked at again after %s", progress.Again)
+			}
+			return ""
+		})
+	}
+	less := l.deployment("r1", "registry.k8s.io/pause:3.9", share{cluster: "member1", replicas: 2})
+	less.Targets = append(less.Targets, backends.Target{Cluster: cluster, Mode: backends.ModeRemove, Reason: v1alpha1.RemovalSpecChanged})
+	waits("it is not left yet", cluster+": to be left once Karmada has seen", func() (backends.Progress, error) {
+		return l.driver.Apply(t.Context(), less)
+	})
+	waits("nor deleted", "Karmada to see what it has made on "+cluster, func() (backends.Progress, error) {
+		return l.driver.Delete(t.Context(), d.Query, v1alpha1.DeletionPolicyDelete)
+	})
+
+	blind.Store(false)
+	l.delete("it is deleted once it is seen", d, v1alpha1.DeletionPolicyDelete)
+	member, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.delete("as the first is", first.deployment("r1", "registry.k8s.io/pause:3.9", share{cluster: cluster, replicas: 2}), v1alpha1.DeletionPolicyDelete)
+	left := reference("apps/v1", "Deployment", "", "")
+	err = member.Get(t.Context(), types.NamespacedName{Namespace: l.namespace, Name: testName}, left)
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("it was left behind: %v, %v", left.Object, err)
+	}
+}
+
+// frontOf is a server in front of an API server. While it is blind nobody can list or watch the resource.
+func frontOf(t *testing.T, cfg *rest.Config, resource string) (front *httptest.Server, blind *atomic.Bool) {
+	t.Helper()
+	target, err := url.Parse(cfg.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := httputil.NewSingleHostReverseProxy(target)
+	behind.FlushInterval = -1
+	// Whoever comes has a token; the certificate of the API server is the test's own.
+	behind.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	blind = &atomic.Bool{}
+	front = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if blind.Load() && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, resource) {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return front, blind
+}
+
 // TestLateKind has a cluster serve the kind only after Karmada's scheduler has left it out for that.
 func TestLateKind(t *testing.T) {
 	l := newLive(t)
@@ -395,7 +511,7 @@ func TestLateKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	join(t, l.backend, late, cfg)
+	join(t, l.backend, late, cfg, cfg.Host)
 	l.until("Karmada reads what the cluster serves", func() string {
 		var c clusterv1alpha1.Cluster
 		if err := l.driver.cache.Get(t.Context(), client.ObjectKey{Name: late}, &c); err != nil {
@@ -496,8 +612,8 @@ func serve(t *testing.T, to *rest.Config, from client.Client, name string) {
 	create(t, c, copied)
 }
 
-// join joins an API server to Karmada, tainted so that nobody else uses it.
-func join(t *testing.T, backend client.Client, name string, cfg *rest.Config) {
+// join joins the API server of cfg to Karmada, which reaches it at that address, tainted so that nobody else uses it.
+func join(t *testing.T, backend client.Client, name string, cfg *rest.Config, address string) {
 	t.Helper()
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
@@ -520,7 +636,7 @@ func join(t *testing.T, backend client.Client, name string, cfg *rest.Config) {
 	})
 	cluster := reference("cluster.karmada.io/v1alpha1", "Cluster", "", name)
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&clusterv1alpha1.ClusterSpec{
-		SyncMode: clusterv1alpha1.Push, APIEndpoint: cfg.Host, InsecureSkipTLSVerification: true,
+		SyncMode: clusterv1alpha1.Push, APIEndpoint: address, InsecureSkipTLSVerification: true,
 		SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name},
 		Taints:    []corev1.Taint{{Key: "kdrv", Value: "lost", Effect: corev1.TaintEffectNoSchedule}},
 	})

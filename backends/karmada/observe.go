@@ -237,10 +237,13 @@ func overrideOf(q backends.Query, live world) *unstructured.Unstructured {
 
 // holdUnsaid returns desired with the clusters of which nothing was said left as they are (R16), and with those that are to be left but must stay
 // for now, by their names: preserving is one field of the policy for all clusters, so that one which is owned, and left while another is
-// only observed, would be released and not deleted. A cluster that Karmada does not know any more is Karmada's to leave.
-func holdUnsaid(desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet) (held backends.Desired, stay []string) {
+// only observed, would be released and not deleted; and what is unseen would stay. A cluster that Karmada does not know any more is
+// Karmada's to leave.
+func holdUnsaid(
+	desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, unseen []string,
+) (held backends.Desired, stay map[string]string) {
 	observing := slices.ContainsFunc(desired.Targets, func(t backends.Target) bool { return t.Mode == backends.ModeObserve })
-	listed := map[string]bool{}
+	listed, stay := map[string]bool{}, map[string]string{}
 	for _, t := range desired.Targets {
 		listed[t.Cluster] = true
 	}
@@ -259,10 +262,16 @@ func holdUnsaid(desired backends.Desired, removed map[string]bool, live world, f
 			mode = backends.ModeObserve
 		}
 		if removed[cluster] {
-			if !observing || mode != backends.ModeHold {
+			switch {
+			case mode != backends.ModeHold:
+				continue
+			case observing:
+				stay[cluster] = "to be left once no cluster is being handed over"
+			case slices.Contains(unseen, cluster):
+				stay[cluster] = "to be left once Karmada has seen what it has made there"
+			default:
 				continue
 			}
-			stay = append(stay, cluster)
 		}
 		targets = append(targets, heldTarget(desired, live, cluster, mode))
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -111,25 +112,25 @@ func TestStaying(t *testing.T) {
 	d := desired(backends.ModeObserve, "m0", "m2")
 	fleet := fleetOf(metav1.ConditionTrue, "m0", "m1", "m2")
 	left := map[string]bool{"m1": true}
-	with, stay := holdUnsaid(d, left, live, fleet)
-	if !slices.Equal(stay, []string{"m1"}) || len(with.Targets) != 3 || len(d.Targets) != 2 {
+	with, stay := holdUnsaid(d, left, live, fleet, nil)
+	if stay["m1"] == "" || len(stay) != 1 || len(with.Targets) != 3 || len(d.Targets) != 2 {
 		t.Fatalf("%v, %+v", stay, with.Targets)
 	}
 	if m1 := with.Targets[1]; m1.Cluster != "m1" || m1.Mode != backends.ModeHold || *m1.Replicas != 2 || *replicasOf(m1.Manifest, d.Workload.ReplicasPath) != 2 {
 		t.Errorf("%+v", m1)
 	}
 	adopts := desired(backends.ModeAdopt, "m0", "m2")
-	if with, stay = holdUnsaid(adopts, left, live, fleet); len(stay) > 0 || len(with.Targets) != 2 {
+	if with, stay = holdUnsaid(adopts, left, live, fleet, nil); len(stay) > 0 || len(with.Targets) != 2 {
 		t.Errorf("to be left: %v, %+v", stay, with.Targets)
 	}
-	if with, stay = holdUnsaid(adopts, nil, live, fleet); len(stay) > 0 || len(with.Targets) != 3 || with.Targets[1].Mode != backends.ModeHold {
+	if with, stay = holdUnsaid(adopts, nil, live, fleet, nil); len(stay) > 0 || len(with.Targets) != 3 || with.Targets[1].Mode != backends.ModeHold {
 		t.Errorf("nothing was said: %v, %+v", stay, with.Targets)
 	}
-	if with, _ = holdUnsaid(adopts, nil, live, fleetOf(metav1.ConditionTrue, "m0", "m2")); len(with.Targets) != 2 {
+	if with, _ = holdUnsaid(adopts, nil, live, fleetOf(metav1.ConditionTrue, "m0", "m2"), nil); len(with.Targets) != 2 {
 		t.Errorf("Karmada does not know the cluster: %+v", with.Targets)
 	}
 	makeObserved(&live)
-	if _, stay = holdUnsaid(d, left, live, fleet); len(stay) > 0 {
+	if _, stay = holdUnsaid(d, left, live, fleet, nil); len(stay) > 0 {
 		t.Errorf("an observed cluster stays: %v", stay)
 	}
 }
@@ -216,14 +217,14 @@ func TestCompanionOfAnObservedCluster(t *testing.T) {
 	if step = nextObserve(given, nil, key); !equality.Semantic.DeepEqual(step.patch.Spec, given.Spec) {
 		t.Errorf("what is not listed was changed: %+v", step)
 	}
-	leave := nextLeaving(given, key, v1alpha1.DeletionPolicyOrphan, true)
+	leave := nextLeaving(given, key, v1alpha1.DeletionPolicyOrphan, fleetOf(metav1.ConditionTrue, "m1"), time.Now())
 	if leave.patch == nil || !adopts(leave.patch) {
 		t.Errorf("Karmada could not release it twice: %+v", leave)
 	}
-	if leave = nextLeaving(leave.patch, key, v1alpha1.DeletionPolicyOrphan, true); leave.release || !leave.remove {
+	if leave = nextLeaving(leave.patch, key, v1alpha1.DeletionPolicyOrphan, fleetOf(metav1.ConditionTrue, "m1"), time.Now()); leave.release || !leave.remove {
 		t.Errorf("Karmada's marks would stay: %+v", leave)
 	}
-	if leave := nextLeaving(given, key, v1alpha1.DeletionPolicyDelete, true); !leave.release || leave.remove {
+	if leave := nextLeaving(given, key, v1alpha1.DeletionPolicyDelete, fleetOf(metav1.ConditionTrue, "m1"), time.Now()); !leave.release || leave.remove {
 		t.Errorf("an observed cluster's companion would be deleted: %+v", leave)
 	}
 
@@ -238,7 +239,7 @@ func TestCompanionOfAnObservedCluster(t *testing.T) {
 	if newWork(step.patch).suspended() || step.blocked != "" || !releasedFor(step.patch, key) {
 		t.Errorf("%+v", step)
 	}
-	leave = nextLeaving(step.patch, other, v1alpha1.DeletionPolicyDelete, true)
+	leave = nextLeaving(step.patch, other, v1alpha1.DeletionPolicyDelete, fleetOf(metav1.ConditionTrue, "m1"), time.Now())
 	if leave.patch == nil || !newWork(leave.patch).suspended() || !newWork(leave.patch).preserved() {
 		t.Errorf("left to one that observes and still owned: %+v", leave)
 	}

@@ -300,7 +300,7 @@ func TestDeleteOrder(t *testing.T) {
 			if c.edit != nil {
 				c.edit(&live)
 			}
-			got := decideDelete(d.Query, c.policy, live, fleetOf(metav1.ConditionTrue, "m1"))
+			got := decideDelete(d.Query, c.policy, live, fleetOf(metav1.ConditionTrue, "m1"), time.Now())
 			if got.waiting != c.waits || len(got.release) != c.releasedWorks {
 				t.Errorf("waiting %q, releases %d", got.waiting, len(got.release))
 			}

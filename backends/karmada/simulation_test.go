@@ -54,6 +54,10 @@ type simulation struct {
 	// clock is the time. It passes when nothing else is left to happen.
 	clock   time.Time
 	members map[string][]string
+	// made are the members that have the object, shown those of which Karmada's cache has it too.
+	made, shown map[string]bool
+	// leaks are members on which it stayed when it was to be deleted.
+	leaks []string
 	// released are the clusters that another owner may write since it was said of them; trespasses are writes there.
 	released   map[string]bool
 	trespasses []string
@@ -63,7 +67,7 @@ type simulation struct {
 
 func newSimulation(seed uint64) *simulation {
 	return &simulation{rand: rand.New(rand.NewPCG(seed, 1)), executed: map[string]*workv1alpha1.WorkSpec{},
-		members: map[string][]string{}, released: map[string]bool{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		members: map[string][]string{}, released: map[string]bool{}, made: map[string]bool{}, shown: map[string]bool{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 // apply is server-side apply by the only manager there is.
@@ -366,6 +370,7 @@ func (s *simulation) execute() {
 		s.now.works[i] = newWork(obj)
 		if !w.suspended() {
 			s.deliver(w.cluster, what(w.manifest()))
+			s.made[w.cluster] = true
 			s.say(i, metav1.ConditionTrue, "AppliedSuccessful")
 		}
 	}
@@ -408,9 +413,27 @@ func (s *simulation) leave(w work) {
 	case w.spared():
 	case w.preserved():
 		s.deliver(w.cluster, "released: "+what(w.manifest()))
+	case s.made[w.cluster] && !s.shown[w.cluster]:
+		s.leaks = append(s.leaks, w.cluster)
 	default:
 		s.deliver(w.cluster, "deleted")
 	}
+	s.made[w.cluster], s.shown[w.cluster] = false, false
+}
+
+// see brings Karmada's cache of one member up to date, from which it reports: late, as after the cluster was lost.
+func (s *simulation) see() {
+	if len(s.now.works) == 0 || s.rand.IntN(5) > 0 {
+		return
+	}
+	i := s.rand.IntN(len(s.now.works))
+	w := s.now.works[i]
+	if s.shown[w.cluster] = s.made[w.cluster]; !s.made[w.cluster] {
+		return
+	}
+	obj := w.DeepCopy()
+	obj.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy}}
+	s.now.works[i] = newWork(obj)
 }
 
 func (s *simulation) deliver(cluster, manifest string) {
@@ -450,7 +473,8 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 		return false
 	}
 	blocked := map[string]string{}
-	d, want, _, err := holdBack(d, everyOther(d), live, simulatedFleet(), blocked)
+	unseen, _ := live.unseen(simulatedFleet(), s.clock, func(w work) bool { return !everyOther(d)[w.cluster] })
+	d, want, _, err := holdBack(d, everyOther(d), live, simulatedFleet(), unseen, blocked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +495,7 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 	if step.waiting != "" && len(step.writes) == 0 {
 		s.tellAgain()
 	}
-	return step.waiting == "" && len(step.writes) == 0 && len(blocked) == 0
+	return step.waiting == "" && len(step.writes) == 0 && len(blocked) == 0 && len(unseen) == 0
 }
 
 // claims: once the policy is being changed so that a cluster is owned, it must not be said to be released.
@@ -488,7 +512,7 @@ func (s *simulation) claims(d backends.Desired) {
 // step lets one thing happen.
 func (s *simulation) step(t *testing.T, d backends.Desired) (done bool) {
 	t.Helper()
-	switch n := s.rand.IntN(11); {
+	switch n := s.rand.IntN(12); {
 	case n < 4:
 		s.refresh(s.rand.IntN(3), s.rand.IntN(4))
 	case n == 4:
@@ -501,6 +525,8 @@ func (s *simulation) step(t *testing.T, d backends.Desired) (done bool) {
 		s.execute()
 	case n == 8:
 		s.misspeak()
+	case n == 9:
+		s.see()
 	default:
 		return s.drive(t, d, s.rand.IntN(4) == 0)
 	}
@@ -544,6 +570,9 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 			s.finish(t, d, fmt.Sprintf("seed %d, change %d", seed, n))
 			if len(s.trespasses) > 0 {
 				t.Fatalf("seed %d, change %d: written although released: %v", seed, n, s.trespasses)
+			}
+			if len(s.leaks) > 0 {
+				t.Fatalf("seed %d, change %d: left on %v, which was to be deleted", seed, n, s.leaks)
 			}
 			expect(expected, owners, d)
 			if s.rand.IntN(3) == 0 {
@@ -597,7 +626,7 @@ func (s *simulation) finish(t *testing.T, d backends.Desired, when string) {
 			return
 		}
 	}
-	stay, want, _, err := holdBack(d, everyOther(d), s.now, simulatedFleet(), map[string]string{})
+	stay, want, _, err := holdBack(d, everyOther(d), s.now, simulatedFleet(), nil, map[string]string{})
 	t.Fatalf("%s: not done: %+v, %v", when, decide(stay, want, s.now), err)
 }
 

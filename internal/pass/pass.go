@@ -390,7 +390,7 @@ func (d *Decision) concludeApply(outcomes map[string]Outcome) error {
 		}
 		return fmt.Errorf("apply: %w", done.Err)
 	}
-	d.waiting, d.again = done.Progress.Waiting, sooner(d.again, done.Progress.Again)
+	d.waiting, d.again = done.Progress.Waiting, backends.Sooner(d.again, done.Progress.Again)
 	if len(d.placed.probed) > 0 {
 		d.waiting = d.awaitsProbe(done.Progress.Waiting)
 	}
@@ -398,12 +398,4 @@ func (d *Decision) concludeApply(outcomes map[string]Outcome) error {
 		return fmt.Errorf("validate migration: %w", err)
 	}
 	return d.complain()
-}
-
-// sooner is the shorter of two times, of which 0 is never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

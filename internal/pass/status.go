@@ -76,15 +76,15 @@ func (d *Decision) concludeTurn(out *Result) {
 func (d *Decision) lookAgain() time.Duration {
 	again := d.again
 	if d.waiting != "" {
-		again = sooner(again, lookAnyway)
+		again = backends.Sooner(again, lookAnyway)
 	}
 	switch {
 	case d.handOver != nil:
-		return sooner(d.handOver.orders.Again, again)
+		return backends.Sooner(d.handOver.orders.Again, again)
 	case d.begins != nil && d.begins.waitsForTurn:
 		return LookAgain
 	case d.placed.choice != nil:
-		return sooner(d.placed.choice.Again, again)
+		return backends.Sooner(d.placed.choice.Again, again)
 	default:
 		return again
 	}

@@ -91,7 +91,7 @@ func Choose(p v1alpha1.Placement, s Situation) (Choice, error) {
 		if err != nil {
 			return Choice{}, err
 		}
-		again = sooner(again, t.again)
+		again = backends.Sooner(again, t.again)
 		c, err := t.choose()
 		switch {
 		case err != nil:
@@ -131,15 +131,8 @@ func complete(p v1alpha1.Placement, s Situation, c Choice, again time.Duration) 
 			c.GivenUp = append(c.GivenUp, name)
 		}
 	}
-	c.Again = sooner(again, t.again)
+	c.Again = backends.Sooner(again, t.again)
 	return c
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // trial is the choice within one group.
