@@ -16,6 +16,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
@@ -36,7 +37,7 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 			Kinds: r.Kinds, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
 			MigrationsAtOnce: r.Turns.limit,
 		},
-		FleetWorkload: fw, Now: r.Clock.Now(), Starting: r.starting(),
+		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.starting(),
 		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{},
 	}
 	for {

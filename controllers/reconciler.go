@@ -25,6 +25,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -106,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	if r.written.ahead(fw) {
 		return ctrl.Result{}, nil
 	}
-	if fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
+	if lenient.Problem(fw) == "" && fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
 		return written(r.addFinalizer(ctx, fw))
 	}
 	d, err := r.decide(ctx, fw)

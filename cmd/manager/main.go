@@ -37,6 +37,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/controllers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
+	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 )
 
@@ -126,6 +127,7 @@ func run(ctx context.Context, opts options) error {
 	management.UserAgent = userAgent
 	// API servers have priority and fairness; a limit on our side only makes a thousand FleetWorkloads wait.
 	management.QPS = -1
+	management.Wrap(lenient.Transport)
 	mgr, err := newManager(management, opts)
 	if err != nil {
 		return err

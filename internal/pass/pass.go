@@ -52,6 +52,8 @@ type In struct {
 	Settings
 	// FleetWorkload is what the API server has. It is not changed.
 	FleetWorkload *v1alpha1.FleetWorkload
+	// Undecodable says why FleetWorkload lacks what the API server has of it; empty when it is whole.
+	Undecodable string
 	// Now is the time of the pass.
 	Now time.Time
 	// Starting is true while the operator fills its caches for the first time: what they lack is no news then.
@@ -313,6 +315,8 @@ func Decide(in In) *Decision {
 		conclude: func(map[string]Outcome) error { return nil },
 	}
 	switch {
+	case in.Undecodable != "":
+		d.err = stall(v1alpha1.ReasonInvalidObject, "nothing is done, as the object cannot be read: %s", in.Undecodable)
 	case !fw.DeletionTimestamp.IsZero():
 		d.run(d.deletion())
 	case HandsOver(fw):
