@@ -61,8 +61,8 @@ var _ = Describe("A workload that is deleted during its hand-over", Label("hando
 		doom(both("back"))
 		release()
 		for _, r := range named(convoys) {
-			// An agent that does not see an object is believed after 90 seconds only (blindness in backends/ocm).
-			goneWithin(ctx, r.fw, deleteTimeout+90*time.Second)
+			// An agent that does not see an object is asked again after 90 seconds (blindness in backends/ocm).
+			goneWithin(ctx, r.fw, deleteTimeout+2*time.Minute)
 		}
 		for _, c := range convoys {
 			for _, r := range c.all {

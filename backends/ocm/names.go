@@ -31,6 +31,11 @@ const (
 	// probeOfObserved is its value on one that is there to ask (R15).
 	probeOfObserved = "probe"
 
+	// annotationAsked is in the manifest of a ManifestWork that asks again; ReadOnly writes it nowhere.
+	annotationAsked = "fleetworkload.io/asked"
+	// annotationUnmanaged is on a namespace's ManifestWork once a hand-over has ended there; see unmanagedNamespace.
+	annotationUnmanaged = "fleetworkload.io/unmanaged"
+
 	// Feedback of what Karmada puts on member objects; see karmadaMarks.
 	feedbackMarkPrefix = "fw:karmada-mark-"
 

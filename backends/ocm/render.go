@@ -496,6 +496,13 @@ func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured
 	case m.observe:
 		annotate(copied, annotationObserved, "true")
 	}
+	inManifests(copied, func(manifest map[string]any) {
+		unstructured.RemoveNestedField(manifest, "metadata", "annotations", annotationAsked)
+		if asksAgain(m.removing) {
+			// metadata is there: a manifest has a name.
+			_ = unstructured.SetNestedField(manifest, "again", "metadata", "annotations", annotationAsked)
+		}
+	})
 	switch {
 	case m.clean != "":
 		takeMarks(copied, m.clean)

@@ -55,8 +55,10 @@ type state struct {
 	notServed bool
 	// untouched is true while the agent has never been told to write.
 	untouched bool
-	// asked is since when the agent of a cluster that is left has been asked whether the object is there.
+	// asked is since when the agent of a cluster that is left has been asked whether the object is there; again is true when it was
+	// asked once more since it can no longer be blind.
 	asked time.Time
+	again bool
 }
 
 // intent is what is wanted of one cluster.
@@ -265,8 +267,10 @@ func nextRemoving(s state, in intent) move {
 		return move{}
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.deletion == workv1.DeletePropagationPolicyTypeOrphan:
 		switch {
-		case s.object == presenceMissing && !s.mustBeGone(in.now):
+		case s.object == presenceMissing && !s.holdsTrue():
 			return asking("the agent to go on saying that the object is not there")
+		case s.object == presenceForeign && !s.owned && !s.holdsTrue():
+			return asking("the agent to go on saying that the object is not ours")
 		case s.object == presenceMissing, s.object == presenceUnknown && s.notServed:
 			return move{write: writeDelete, waiting: waitForAgent(in, "the agent to finish the removal")}
 		case s.object == presenceForeign && !s.owned:
@@ -306,25 +310,35 @@ func nextRemoving(s state, in intent) move {
 // rights may come and go (ocm pkg/work/spoke/objectreader).
 const blindness = 90 * time.Second
 
-// mustBeGone tells whether an object that the agent does not see is not there either.
-func (s state) mustBeGone(now time.Time) bool {
-	return s.untouched || !s.asked.IsZero() && now.Sub(s.asked) >= blindness
-}
+// holdsTrue tells whether an object that the agent does not see is not there either, and one that it sees without our mark has none. Its
+// word says nothing of when it has looked, which may be a while ago (--status-sync-interval): only what it says when it is asked again,
+// after the time in which it may be blind, was seen since.
+func (s state) holdsTrue() bool { return s.untouched || s.again }
 
 // askedSince is the mark of a ManifestWork that asks before it goes. The time stays what it was when the asking began.
 func askedSince(policy v1alpha1.DeletionPolicy, s state, now time.Time) string {
-	since := s.asked
+	since, mark := s.asked, askedMark
 	if since.IsZero() {
 		since = now
 	}
-	return string(policy) + askedMark + since.UTC().Format(time.RFC3339)
+	if s.again || now.Sub(since) >= blindness {
+		mark = askedAgainMark
+	}
+	return string(policy) + mark + since.UTC().Format(time.RFC3339)
 }
 
-const askedMark = "; asked since "
+const (
+	askedMark = "; asked since "
+	// askedAgainMark goes with a change of the spec, so that the agent looks again; see variant.
+	askedAgainMark = "; asked again since "
+)
+
+// asksAgain reads it.
+func asksAgain(mark string) bool { return strings.Contains(mark, askedAgainMark) }
 
 // askedOf is the time in such a mark; zero when there is none.
 func askedOf(mark string) time.Time {
-	_, since, _ := strings.Cut(mark, askedMark)
+	_, since, _ := strings.Cut(mark, " since ")
 	at, err := time.Parse(time.RFC3339, since)
 	if err != nil {
 		return time.Time{}

@@ -39,10 +39,14 @@ type world struct {
 	refuses bool
 	// notServed makes the cluster lack the kind.
 	notServed bool
-	// now goes on with each step of the driver. Until blind, the agent does not see what it has created.
+	// now goes on with each step of the driver. Until blind, the agent does not see what it has created or taken over, but what was
+	// there before.
 	now, blind time.Time
-	// asked is since when the ManifestWork says that it is on its way out; told is true once it has let the agent write.
+	before     presence
+	// asked is since when the ManifestWork says that it is on its way out, again that it asks once more; told is true once it has let
+	// the agent write.
 	asked time.Time
+	again bool
 	told  bool
 
 	log []string
@@ -54,7 +58,7 @@ func (w *world) state() state {
 	}
 	s := state{
 		exists: true, deleting: w.deleting, held: w.held, observe: w.observed, probe: w.asks, strategy: w.strategy, deletion: w.deletion,
-		applied: metav1.ConditionUnknown, owned: true, asked: w.asked, untouched: !w.told,
+		applied: metav1.ConditionUnknown, owned: true, asked: w.asked, again: w.again, untouched: !w.told,
 	}
 	if w.applied == w.generation {
 		s.applied = metav1.ConditionFalse
@@ -73,8 +77,9 @@ func (w *world) state() state {
 // stepTime is what a step of the driver takes.
 const stepTime = 30 * time.Second
 
-// created is what the agent does not see for a while.
-func (w *world) created() {
+// ours is what the agent does not see for a while.
+func (w *world) ours() {
+	w.before = w.object
 	w.object, w.blind = presenceOurs, w.now.Add(time.Duration((w.generation+w.writes)%4)*stepTime-time.Second)
 	w.writes++
 }
@@ -88,8 +93,8 @@ func (w *world) drive(in intent) move {
 	w.log = append(w.log, fmt.Sprintf("driver: %s", describe(m)))
 	switch m.write {
 	case writeWork:
-		if w.strategy != m.strategy || w.deletion != m.deletion {
-			w.strategy, w.deletion = m.strategy, m.deletion
+		if w.strategy != m.strategy || w.deletion != m.deletion || w.again != asksAgain(m.removing) {
+			w.strategy, w.deletion, w.again = m.strategy, m.deletion, asksAgain(m.removing)
 			w.generation++
 		}
 		w.held, w.observed, w.asks, w.asked = m.held, m.observe, m.probe, askedOf(m.removing)
@@ -135,11 +140,8 @@ func (w *world) apply() {
 			return
 		}
 		switch w.object {
-		case presenceMissing:
-			w.created()
-		case presenceForeign:
-			w.object = presenceOurs
-			w.writes++
+		case presenceMissing, presenceForeign:
+			w.ours()
 		}
 	case workv1.UpdateStrategyTypeCreateOnly:
 		if !exists && w.refuses {
@@ -147,7 +149,7 @@ func (w *world) apply() {
 			return
 		}
 		if !exists {
-			w.created()
+			w.ours()
 			w.log = append(w.log, "agent: created by CreateOnly")
 		}
 	}
@@ -161,7 +163,7 @@ func (w *world) look() {
 	}
 	w.looked, w.saw, w.sawOwned = w.generation, w.object, w.owned
 	if w.now.Before(w.blind) {
-		w.saw, w.sawOwned = presenceMissing, false
+		w.saw, w.sawOwned = w.before, false
 	}
 }
 
@@ -175,7 +177,7 @@ func (w *world) finalize() {
 		w.object, w.owned = presenceMissing, false
 	}
 	w.strategy, w.deletion, w.deleting, w.held, w.observed, w.asks = "", "", false, false, false, false
-	w.generation, w.applied, w.looked, w.asked, w.told = 1, 0, 0, time.Time{}, false
+	w.generation, w.applied, w.looked, w.asked, w.again, w.told = 1, 0, 0, time.Time{}, false, false
 }
 
 func (w *world) settle(t *testing.T, in intent, done func() bool) {
@@ -269,6 +271,21 @@ func TestAnyIntents(t *testing.T) {
 		}
 		if foreign && (w.object != presenceForeign || w.owned || w.writes > 0) {
 			t.Fatalf("seed %d: the foreign object was touched\n%s", seed, strings.Join(w.log, "\n"))
+		}
+	}
+}
+
+// TestTakenOverAndRemoved: what was somebody else's and was taken over goes with the workload, however late the agent sees whose it is.
+func TestTakenOverAndRemoved(t *testing.T) {
+	for seed := range int64(5000) {
+		r := rand.New(rand.NewSource(seed))
+		w := &world{generation: 1, object: presenceForeign}
+		w.random(r, adopt, r.Intn(12))
+		taken := w.object == presenceOurs && w.strategy != ""
+		w.random(r, remove, r.Intn(12))
+		w.settle(t, remove, func() bool { return w.strategy == "" })
+		if taken && w.object != presenceMissing || !taken && w.object == presenceOurs {
+			t.Fatalf("seed %d: it was left behind\n%s", seed, strings.Join(w.log, "\n"))
 		}
 	}
 }
@@ -372,8 +389,8 @@ func TestTranscripts(t *testing.T) {
 		"delete where the object is gone": {
 			world: &world{strategy: "ServerSideApply", deletion: "Orphan", object: presenceMissing, looked: 1, applied: 1,
 				generation: 1, appliedOK: true, saw: presenceMissing, refuses: true, told: true},
-			in:  []intent{remove, remove, remove, remove, remove},
-			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "delete", "wait for "},
+			in:  []intent{remove, remove, remove, remove, remove, remove},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "delete", "wait for "},
 		},
 		"orphan": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, orphan, orphan},

@@ -149,7 +149,7 @@ func (r report) state() state {
 		s.notServed = r.applied.Status == metav1.ConditionFalse && kindNotServed(r.manifestMessage())
 	}
 	s.untouched = r.generation == 1 && s.strategy == workv1.UpdateStrategyTypeReadOnly
-	s.asked = askedOf(r.annotations[annotationRemoving])
+	s.asked, s.again = askedOf(r.annotations[annotationRemoving]), asksAgain(r.annotations[annotationRemoving])
 	s.managed, s.marks = r.isManaged(), r.toTake()
 	s.taking, s.leaving = len(takenBy(r.manifest)) > 0, r.annotations[annotationRemoving] != ""
 	s.elsewhere = r.uid == backends.SharedUID && r.isManaged()
