@@ -525,6 +525,9 @@ func (d *Driver) applyFirst(ctx context.Context, p plan, target clusterPlan, con
 func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterPlan) (missing string, err error) {
 	for _, wanted := range target.prerequisites {
 		d.needs.add(client.ObjectKeyFromObject(wanted), p.desired.Key.NamespacedName)
+		if wanted, err = d.unmanaging(ctx, wanted, p.desired.Alone() && !target.held()); err != nil {
+			return "", err
+		}
 		live, err := d.applyPrerequisite(ctx, wanted)
 		if err != nil {
 			return "", err

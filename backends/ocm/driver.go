@@ -141,6 +141,9 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	if err := d.observeCarriers(ctx, query, &observation); err != nil {
 		return observation, err
 	}
+	if err := d.observeNamespaces(ctx, query, observation.Clusters); err != nil {
+		return observation, err
+	}
 	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
 		return strings.Compare(a.Cluster, b.Cluster)
 	})

@@ -46,7 +46,7 @@ func needsNamespace(namespace string) bool {
 	return namespace != "" && namespace != "default" && !strings.HasPrefix(namespace, "kube-")
 }
 
-// renderNamespaceWork creates the namespace and never touches or removes it.
+// renderNamespaceWork creates the namespace and never touches or removes it; but see unmanagedNamespace.
 func renderNamespaceWork(cluster, namespace string) *unstructured.Unstructured {
 	manifest := map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace},
@@ -77,10 +77,7 @@ func renderRightsWork(cluster, group, resource string) *unstructured.Unstructure
 	}
 	work := renderPrerequisite(cluster, rightsWorkName(group, resource), prerequisiteRights, manifest,
 		map[string]any{"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "namespace": "", "name": name},
-		map[string]any{
-			"type":            string(workv1.UpdateStrategyTypeServerSideApply),
-			"serverSideApply": map[string]any{"force": true, "fieldManager": workv1.DefaultFieldManager},
-		},
+		forcedApply(),
 		workv1.DeletePropagationPolicyTypeForeground)
 	askForVersions(work, group, resource)
 	return work
