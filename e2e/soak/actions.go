@@ -29,7 +29,7 @@ type deed = func(ctx context.Context, a history.Action) error
 // deeds are what each verb takes, in order. From the deed begin on, the judge expects the action's effect.
 func (s *soak) deeds() map[history.Verb][]deed {
 	return map[history.Verb][]deed{
-		history.Apply:    {s.awaitHandOver, s.begin, s.apply, s.awaitAdopted},
+		history.Apply:    {s.begin, s.apply, s.awaitAdopted},
 		history.Delete:   {s.becomesOrphan, s.begin, s.delete, s.awaitGone},
 		history.Clear:    {s.begin, s.clear},
 		history.Confirm:  {s.confirm},
@@ -39,7 +39,7 @@ func (s *soak) deeds() map[history.Verb][]deed {
 		history.Untaint:  {s.begin, s.untaint},
 		history.Lose:     {s.begin, s.signalled(syscall.SIGKILL, false)},
 		history.Return:   {s.begin, s.started},
-		history.Leave:    {s.awaitHandOvers, s.begin, s.leave, s.wipe},
+		history.Leave:    {s.begin, s.leave, s.wipe},
 		history.Join:     {s.begin, s.join},
 		history.Kill:     {s.begin, s.signalled(syscall.SIGKILL, true)},
 		history.Stop:     {s.begin, s.signalled(syscall.SIGSTOP, true)},

@@ -106,7 +106,6 @@ func running(spec history.Spec) (*model, *slot) {
 	}
 	spec.Kind, spec.Backend = s.kind, history.OCM
 	m.apply(history.Action{Verb: history.Apply, Workload: s.key, Spec: &spec}, nil)
-	m.step = settling
 	return m, s
 }
 
@@ -146,26 +145,8 @@ func TestFindings(t *testing.T) {
 			s.grown = true
 			return labelOff(m, s, "member1")
 		}, true},
-		"a take-over by few": {"N4", history.Spec{}, nil, func(_ *model, s *slot) history.Action {
-			return edited(s, func(spec *history.Spec) { spec.Adopt, spec.Divided, spec.Replicas = true, true, 2 })
-		}, true},
 		"most at once": {"A3", history.Spec{Divided: true, Weights: map[string]int{"member1": 1, "member2": 1, "member3": 4}, Clusters: byLabel}, nil,
 			func(m *model, s *slot) history.Action { return labelOff(m, s, "member3") }, false},
-		"few for its clusters while it moves": {"C12", history.Spec{Divided: true}, nil, func(m *model, s *slot) history.Action {
-			s.moved = m.step - 1
-			return edited(s, func(spec *history.Spec) { spec.Replicas = 2 })
-		}, true},
-		"more for other clusters while it moves": {"N1", history.Spec{Divided: true, Replicas: 2}, nil, func(m *model, s *slot) history.Action {
-			s.moved = m.step - 1
-			return edited(s, func(spec *history.Spec) { spec.Replicas = 3 })
-		}, true},
-		"more for the same clusters while it moves": {"N1", history.Spec{Divided: true, Replicas: 4}, nil, func(m *model, s *slot) history.Action {
-			s.moved = m.step - 1
-			return edited(s, func(spec *history.Spec) { spec.Replicas = 9 })
-		}, false},
-		"few for its clusters at rest": {"C12", history.Spec{Divided: true}, nil, func(_ *model, s *slot) history.Action {
-			return edited(s, func(spec *history.Spec) { spec.Replicas = 2 })
-		}, false},
 	} {
 		m, s := running(c.spec)
 		for _, cluster := range c.before {

@@ -28,9 +28,6 @@ const (
 // maxFaults is how many things may be broken at the same time.
 const maxFaults = 2
 
-// settling is for how many steps a workload is taken to be on its way to another backend.
-const settling = 20
-
 // state is what there is of a workload.
 type state string
 
@@ -53,8 +50,6 @@ type slot struct {
 	grown bool
 	// ran is what it was to run when it was suspended or orphaned.
 	ran share.Shares
-	// moved is the step at which it was last given to another backend; below 0 for never.
-	moved int
 	// confirmed are the sets of clusters to which a person has agreed.
 	confirmed []string
 }
@@ -108,7 +103,7 @@ func newModel() *model {
 		{"soak-bank", "api", history.CloneSet, all[:2]},
 		{"soak-bank", "jobs", history.Deployment, all[1:2]},
 	} {
-		s := &slot{key: history.Key{Namespace: w.namespace, Name: w.name}, kind: w.kind, state: absent, moved: -settling}
+		s := &slot{key: history.Key{Namespace: w.namespace, Name: w.name}, kind: w.kind, state: absent}
 		m.slots = append(m.slots, s)
 		for _, name := range w.labelled {
 			m.facts[name].Labels[s.key] = true
@@ -134,9 +129,6 @@ func (m *model) held(s *slot) bool {
 	_, held := share.Asked(s.key, s.spec, s.base, m.facts)
 	return held
 }
-
-// moving tells whether it may still be on its way to another backend.
-func (m *model) moving(s *slot) bool { return m.step-s.moved < settling }
 
 // image is one that was never used before.
 func (m *model) image() string {
@@ -181,9 +173,6 @@ func (m *model) applySpec(s *slot, spec history.Spec) {
 	base := m.facts
 	if s.state == live {
 		base = share.Base(s.key, s.spec, spec, s.base, m.facts)
-		if s.spec.Backend != spec.Backend {
-			s.moved = m.step
-		}
 	}
 	if spec.Suspended && !s.spec.Suspended {
 		s.ran, _ = share.Asked(s.key, s.spec, s.base, m.facts)
