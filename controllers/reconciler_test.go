@@ -254,7 +254,7 @@ func TestAFleetBecomesReady(t *testing.T) {
 		t.Errorf("members run %s", got)
 	}
 	status := w.get().Status
-	if status.Ready != "8/8" || status.ClustersReady != "3/3" || status.Backend != "one" || status.Selector != "app=web" {
+	if status.Ready != "8/8" || status.ClustersReady != "3/3" || status.Backend != "one" || status.Scale.Selector != "app=web" {
 		t.Errorf("status is %+v", status)
 	}
 	if *status.Replicas != 8 || len(status.Clusters) != 3 || status.Revision == "" || *status.ObservedGeneration != 1 {
@@ -407,6 +407,37 @@ func TestALostBackend(t *testing.T) {
 	w.backends["one"] = w.backend
 	w.settle()
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}
+
+// TestWhatDoesNotDecodeIsLeftAlone, with the spec missing as it was read: neither is anything changed, nor may the FleetWorkload go.
+func TestWhatDoesNotDecodeIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	var whole v1alpha1.FleetWorkloadSpec
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		whole, fw.Spec = *fw.Spec.DeepCopy(), v1alpha1.FleetWorkloadSpec{}
+		fw.Annotations = map[string]string{"fleetworkload.io/undecodable": "spec.suspend: not a truth value"}
+	})
+	w.settle()
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidObject, "spec.suspend")
+	if err := w.client.Delete(t.Context(), w.get()); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if got := w.members(); got != "4 2 2" {
+		t.Errorf("members run %s", got)
+	}
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Annotations, fw.Spec = nil, whole })
+	for range 20 {
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		w.backend.Step()
+	}
+	if got := w.members(); got != "-1 -1 -1" {
+		t.Errorf("corrected, and not deleted: members run %s", got)
+	}
 }
 
 func TestTheBackendCanChangeWhileNothingRuns(t *testing.T) {

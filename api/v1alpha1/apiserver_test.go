@@ -223,7 +223,7 @@ func created(t *testing.T, name string) *v1alpha1.FleetWorkload {
 
 func TestScale(t *testing.T) {
 	fw := created(t, "scale")
-	fw.Status.Replicas, fw.Status.Selector = ptr[int32](2), "app=web"
+	fw.Status.Scale = &v1alpha1.ScaleStatus{Replicas: ptr[int32](2), Selector: "app=web"}
 	if err := api.Status().Update(t.Context(), fw); err != nil {
 		t.Fatal(err)
 	}

@@ -51,10 +51,9 @@ type FleetWorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Revision string `json:"revision,omitempty"`
 
-	// selector is the pods' label selector, for the scale subresource and the HorizontalPodAutoscaler.
+	// scale is what the scale subresource shows, and a HorizontalPodAutoscaler reads.
 	// +optional
-	// +kubebuilder:validation:MaxLength=4096
-	Selector string `json:"selector,omitempty"`
+	Scale *ScaleStatus `json:"scale,omitempty"`
 
 	// ready shows readyReplicas and desiredReplicas for people, such as 10/12.
 	// +optional
@@ -110,6 +109,21 @@ type FleetWorkloadStatus struct {
 	// migration tells how far a change of backend has come.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
+}
+
+// ScaleStatus speaks of replicas in the unit of spec.replicas.
+// +kubebuilder:validation:MinProperties=1
+type ScaleStatus struct {
+	// replicas is how many pods there are, as the clusters report: of all clusters when division.type is Divided, and of one cluster on
+	// average, rounded up, when it is Duplicated. Clusters that have not reported do not count.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// selector is the pods' label selector.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Selector string `json:"selector,omitempty"`
 }
 
 // PlacementRecord is what was decided about clusters and replicas when the spec was last carried out.

@@ -20,7 +20,10 @@ func (f *Fleet) hubUnits() ([]unit, error) {
 	units, err := collect(nil,
 		func() (unit, error) { return f.apiServerUnit(apiServer{cluster: Hub}) },
 		func() (unit, error) {
-			return f.controllerManagerUnit(controllerManager{cluster: Hub, controllers: controlPlaneControllers})
+			return f.controllerManagerUnit(controllerManager{
+				cluster: Hub, controllers: controlPlaneControllers + ",horizontal-pod-autoscaler-controller",
+				args: []string{"--horizontal-pod-autoscaler-sync-period=2s"},
+			})
 		})
 	if err != nil {
 		return nil, err

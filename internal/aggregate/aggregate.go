@@ -54,6 +54,8 @@ type Facts struct {
 	Now        metav1.Time
 	Revision   string
 	Selector   string
+	// Duplicated is true when spec.replicas is each cluster's number.
+	Duplicated bool
 	// Problem is nil when the pass went through.
 	Problem *Problem
 	// Reported is false when the backend could not be read: rows of the status before are kept, marked stale.
@@ -76,6 +78,15 @@ type Facts struct {
 	Deleting bool
 }
 
+// targets are the clusters that are to run the workload.
+func (f Facts) targets() map[string]bool {
+	targets := map[string]bool{}
+	for _, r := range f.Reports {
+		targets[r.Name] = r.Target
+	}
+	return targets
+}
+
 // Fleet returns the status that follows from facts. before is the status as it was; it is not changed.
 func Fleet(before v1alpha1.FleetWorkloadStatus, facts Facts) v1alpha1.FleetWorkloadStatus {
 	status := *before.DeepCopy()
@@ -83,15 +94,13 @@ func Fleet(before v1alpha1.FleetWorkloadStatus, facts Facts) v1alpha1.FleetWorkl
 	if facts.Revision != "" {
 		status.Revision = facts.Revision
 	}
-	if facts.Selector != "" {
-		status.Selector = facts.Selector
-	}
 	if facts.Reported {
 		rows := make([]v1alpha1.ClusterStatus, 0, len(facts.Reports))
 		for _, r := range facts.Reports {
 			rows = append(rows, row(r, status.Revision))
 		}
 		fill(&status, facts, rows)
+		status.Scale = scale(status, facts, rows)
 	} else {
 		markStale(&status, facts.Now)
 	}
@@ -204,11 +213,7 @@ func fill(status *v1alpha1.FleetWorkloadStatus, facts Facts, rows []v1alpha1.Clu
 	for i := range rows {
 		rows[i].LastTransitionTime = transition(previous[rows[i].Name], rows[i], facts.Now)
 	}
-	targets := map[string]bool{}
-	for _, r := range facts.Reports {
-		targets[r.Name] = r.Target
-	}
-	status.ClusterSummary = count(rows, targets, status.Revision)
+	status.ClusterSummary = count(rows, facts.targets(), status.Revision)
 	sum(status, counting(rows))
 	slices.SortFunc(rows, func(a, b v1alpha1.ClusterStatus) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Name, b.Name))
@@ -294,6 +299,35 @@ func sum(status *v1alpha1.FleetWorkloadStatus, rows []v1alpha1.ClusterStatus) {
 	status.AvailableReplicas = add(func(r v1alpha1.ClusterStatus) *int32 { return r.Available })
 	status.Ready = fmt.Sprintf("%s/%s", show(status.ReadyReplicas), show(status.DesiredReplicas))
 	status.ClustersReady = fmt.Sprintf("%d/%d", *status.ClusterSummary.Healthy, *status.ClusterSummary.Scheduled)
+}
+
+// scale is nil when there is nothing to show.
+func scale(status v1alpha1.FleetWorkloadStatus, facts Facts, rows []v1alpha1.ClusterStatus) *v1alpha1.ScaleStatus {
+	out := v1alpha1.ScaleStatus{Selector: facts.Selector, Replicas: status.Replicas}
+	if out.Selector == "" && status.Scale != nil {
+		out.Selector = status.Scale.Selector
+	}
+	if facts.Duplicated {
+		out.Replicas = average(rows, facts.targets())
+	}
+	if out == (v1alpha1.ScaleStatus{}) {
+		return nil
+	}
+	return &out
+}
+
+// average is how many replicas one of the targets runs that have reported, rounded up; nil when none has.
+func average(rows []v1alpha1.ClusterStatus, targets map[string]bool) *int32 {
+	var total, reported int64
+	for _, r := range counting(rows) {
+		if targets[r.Name] && r.Replicas != nil {
+			total, reported = total+int64(*r.Replicas), reported+1
+		}
+	}
+	if reported == 0 {
+		return nil
+	}
+	return ptr(int32((total + reported - 1) / reported))
 }
 
 func show(n *int32) string {

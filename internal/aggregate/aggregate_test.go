@@ -232,3 +232,30 @@ func TestNothingReportedIsNotZero(t *testing.T) {
 		t.Errorf("ready replicas are %v, shown as %s", status.ReadyReplicas, status.Ready)
 	}
 }
+
+// TestScaleSpeaksOfOneUnit: what a HorizontalPodAutoscaler reads is in the unit of what it writes.
+func TestScaleSpeaksOfOneUnit(t *testing.T) {
+	silent := healthy("m4", 3)
+	silent.Observed, silent.State = nil, nil
+	left := healthy("m5", 5)
+	left.Target = false
+	f := facts(healthy("m1", 3), healthy("m2", 3), healthy("m3", 2), silent, left)
+	f.Selector = "app=web"
+	before := Fleet(v1alpha1.FleetWorkloadStatus{}, f)
+	if s := before.Scale; *s.Replicas != 13 || s.Selector != "app=web" {
+		t.Errorf("divided: %d of %q", *s.Replicas, s.Selector)
+	}
+	f.Duplicated, f.Selector = true, ""
+	if s := Fleet(before, f).Scale; *s.Replicas != 3 || s.Selector != "app=web" {
+		t.Errorf("duplicated: %d of %q", *s.Replicas, s.Selector)
+	}
+	none := facts(silent)
+	none.Duplicated = true
+	if s := Fleet(v1alpha1.FleetWorkloadStatus{}, none).Scale; s != nil {
+		t.Errorf("nothing is known: %+v", s)
+	}
+	lost := Fleet(before, Facts{Generation: 3, Now: now, Duplicated: true, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "refused"}})
+	if lost.Scale == nil || *lost.Scale.Replicas != 13 {
+		t.Errorf("a backend that is lost: %+v", lost.Scale)
+	}
+}

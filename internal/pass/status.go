@@ -12,6 +12,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // Conclude says how the pass ends, after its orders were carried out, with what came of each by the backend's name. One that was not
@@ -96,8 +97,8 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 	facts := aggregate.Facts{
 		Generation: fw.Generation, Now: d.now, Problem: problem,
 		Reported: d.observed != nil, Settled: d.placed.targets != nil, Waiting: d.waiting,
-		Suspended: suspended(fw),
-		Deleting:  !fw.DeletionTimestamp.IsZero(),
+		Suspended: suspended(fw), Duplicated: plan.DivisionOf(fw.Spec.Placement) == v1alpha1.DivisionTypeDuplicated,
+		Deleting: !fw.DeletionTimestamp.IsZero(),
 	}
 	if m := d.record.migration; m != nil && (d.handOver != nil || m.Phase != v1alpha1.MigrationPhaseValidating) {
 		facts.Migrating = progressOf(fw, *m)

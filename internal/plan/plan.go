@@ -141,8 +141,11 @@ func (p *Plan) refuseReplicas() error {
 }
 
 // Division is spec.placement.division.type with its default.
-func (p *Plan) Division() v1alpha1.DivisionType {
-	if d := p.fw.Spec.Placement.Division; d != nil && d.Type != "" {
+func (p *Plan) Division() v1alpha1.DivisionType { return DivisionOf(p.fw.Spec.Placement) }
+
+// DivisionOf is division.type of a placement with its default.
+func DivisionOf(placement v1alpha1.Placement) v1alpha1.DivisionType {
+	if d := placement.Division; d != nil && d.Type != "" {
 		return d.Type
 	}
 	return v1alpha1.DivisionTypeDuplicated
