@@ -75,8 +75,8 @@ func checkMetadata(field string, o *v1alpha1.MetadataOverride, rules metadataRul
 }
 
 func checkKey(field, key string, rules metadataRules) *backends.Error {
-	if isMark(key) {
-		return invalid(field, key, "the key belongs to the operator", marksRemedy)
+	if owner, remedy := whose(key); owner != "" {
+		return invalid(field, key, "the key belongs to "+owner, remedy)
 	}
 	if problems := rules.key(key); len(problems) > 0 {
 		return invalid(field, key, strings.Join(problems, "; "), "correct the key")

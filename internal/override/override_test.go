@@ -448,7 +448,7 @@ func TestTargetAndValidateRefuse(t *testing.T) {
 		},
 		"replacing all labels, the operator's too": {
 			overrides: `[{patches: [{op: replace, path: /metadata/labels, value: {app: web}}]}]`,
-			want:      `the patch would change the operator's marks in /metadata/labels, which an override must not; patch single keys, such as /metadata/labels/<key>`,
+			want:      `the patch would change the marks of the operator and of backends in /metadata/labels, which an override must not; patch single keys, such as /metadata/labels/<key>`,
 		},
 		"a label that is a number": {
 			overrides: `[{patches: [{op: add, path: /metadata/labels/a, value: 1}]}]`,

@@ -2,31 +2,41 @@ package override
 
 import (
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
+	"github.com/fleetworkload/fleetworkload/internal/marks"
 )
-
-// markPrefix begins the keys of all the operator's labels and annotations (api/v1alpha1/labels.go).
-const markPrefix = "fleetworkload.io/"
 
 // What to do instead of changing a protected field.
 const (
 	identityRemedy = "change it in spec.template, for every cluster"
 	metadataRemedy = "of metadata only labels and annotations can be overridden"
-	marksRemedy    = "use keys of another prefix than " + markPrefix
+	marksRemedy    = "use keys of another prefix than " + marks.Prefix
+	foreignRemedy  = "leave it out: backends, API servers and kubectl set it themselves"
 	replicasRemedy = "give clusters different numbers with spec.placement.division.weights"
 	statusRemedy   = "leave it out: every member cluster writes its own"
 	smallerRemedy  = "correct the key or the value, or make it smaller"
 	stringsRemedy  = "write strings as values"
 )
 
-func isMark(key string) bool { return strings.HasPrefix(key, markPrefix) }
+// whose says to whom a label or an annotation belongs that no override may touch, with the remedy; empty when one may.
+func whose(key string) (owner, remedy string) {
+	switch {
+	case marks.Ours(key):
+		return "the operator", marksRemedy
+	case marks.Orchestrator(key):
+		return "Karmada or Open Cluster Management", foreignRemedy
+	case marks.Local(key):
+		return "whoever made the object on a cluster", foreignRemedy
+	default:
+		return "", ""
+	}
+}
 
 // protects tells whether a path is at or below a protected field: which one, and the remedy. Besides the object's
-// identity, its status, its replicas and our marks, that is all of metadata but labels and annotations: a finalizer or
+// identity, its status, its replicas, our marks and those of backends, that is all of metadata but labels and annotations: a finalizer or
 // an owner reference that only some clusters have makes deletions hang, or deletes the workload (law 1).
 func (p Paths) protects(path place) (what, remedy string) {
 	if len(p.Replicas) > 0 && isBelow(path, p.Replicas) {
@@ -44,8 +54,10 @@ func (p Paths) protects(path place) (what, remedy string) {
 			return jsondiff.Pointer("metadata", path[1]), identityRemedy
 		case path[1] != "labels" && path[1] != "annotations":
 			return jsondiff.Pointer("metadata", path[1]), metadataRemedy
-		case len(path) > 2 && isMark(path[2]):
-			return jsondiff.Pointer("metadata", path[1], path[2]), marksRemedy
+		case len(path) > 2:
+			if owner, remedy := whose(path[2]); owner != "" {
+				return jsondiff.Pointer("metadata", path[1], path[2]), remedy
+			}
 		}
 	}
 	return "", ""
@@ -81,8 +93,8 @@ func (p Paths) changed(before, after map[string]any) (what, remedy string) {
 		if problem := rulesOf[key].wrong(old, entries); problem != "" {
 			return "/metadata/" + key + " to what no API server takes: " + problem, smallerRemedy
 		}
-		if !maps.Equal(marks(was[key]), marks(is[key])) {
-			return "the operator's marks in /metadata/" + key, "patch single keys, such as /metadata/" + key + "/<key>"
+		if !maps.Equal(marked(was[key]), marked(is[key])) {
+			return "the marks of the operator and of backends in /metadata/" + key, "patch single keys, such as /metadata/" + key + "/<key>"
 		}
 	}
 	return "", ""
@@ -109,14 +121,14 @@ func besides(metadata map[string]any) map[string]any {
 	return rest
 }
 
-// marks returns our entries of labels or annotations.
-func marks(entries any) map[string]any {
-	ours := map[string]any{}
+// marked returns the entries of labels or annotations that no override may touch.
+func marked(entries any) map[string]any {
+	out := map[string]any{}
 	all, _ := entries.(map[string]any)
 	for key, value := range all {
-		if isMark(key) {
-			ours[key] = value
+		if owner, _ := whose(key); owner != "" {
+			out[key] = value
 		}
 	}
-	return ours
+	return out
 }

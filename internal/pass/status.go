@@ -122,6 +122,9 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 	}
 	if d.observed != nil {
 		facts.Reports, facts.Notes = d.reports(), slices.Concat(d.observed.Notes, d.travel.notes)
+		if p := d.work.plan; p != nil {
+			facts.Notes = append(facts.Notes, p.Notes...)
+		}
 	}
 	return facts
 }

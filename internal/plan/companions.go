@@ -44,28 +44,33 @@ const rightsGroup = "rbac.authorization.k8s.io"
 // tokenType is the type of Secrets that only mean something to the API server that made them.
 const tokenType = "kubernetes.io/service-account-token" //nolint:gosec // a type, no credential
 
-// companions reads spec.companions: marked as this FleetWorkload's, sorted by kind and name.
-func companions(fw *v1alpha1.FleetWorkload, template *unstructured.Unstructured, kinds *interpreter.Registry) ([]backends.Companion, error) {
-	list := make([]backends.Companion, 0, len(fw.Spec.Companions))
+// companions reads spec.companions: marked as this FleetWorkload's, sorted by kind and name. The notes say what of them is not sent.
+func companions(
+	fw *v1alpha1.FleetWorkload, template *unstructured.Unstructured, kinds *interpreter.Registry,
+) (list []backends.Companion, notes []string, err error) {
+	list = make([]backends.Companion, 0, len(fw.Spec.Companions))
 	first := map[string]int{}
 	for i, raw := range fw.Spec.Companions {
 		at := fmt.Sprintf("spec.companions[%d]", i)
-		c, err := companion(fw, at, raw, kinds)
+		c, note, err := companion(fw, at, raw, kinds)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		id := identity(c.Object)
 		if j, twice := first[id]; twice {
-			return nil, invalidCompanion(at, id, fmt.Sprintf("it is spec.companions[%d] too", j), "take one of them out")
+			return nil, nil, invalidCompanion(at, id, fmt.Sprintf("it is spec.companions[%d] too", j), "take one of them out")
 		}
 		first[id] = i
 		if id == identity(template) {
-			return nil, invalidCompanion(at, id, "it is the workload itself", "take it out")
+			return nil, nil, invalidCompanion(at, id, "it is the workload itself", "take it out")
 		}
 		list = append(list, c)
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	SortCompanions(list)
-	return list, nil
+	return list, notes, nil
 }
 
 // SortCompanions puts companions in the order in which drivers get them.
@@ -85,31 +90,31 @@ func invalidCompanion(field, value, message, remedy string) error {
 }
 
 // companion reads one entry of spec.companions.
-func companion(fw *v1alpha1.FleetWorkload, at string, raw runtime.RawExtension, kinds *interpreter.Registry) (backends.Companion, error) {
+func companion(fw *v1alpha1.FleetWorkload, at string, raw runtime.RawExtension, kinds *interpreter.Registry) (c backends.Companion, note string, err error) {
 	none := backends.Companion{}
 	obj := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw.Raw, &obj.Object); err != nil || obj.Object == nil {
-		return none, invalidCompanion(at, "", "it is not an object", "write a whole manifest, with apiVersion and kind")
+		return none, "", invalidCompanion(at, "", "it is not an object", "write a whole manifest, with apiVersion and kind")
 	}
 	switch {
 	case obj.GetAPIVersion() == "":
-		return none, invalidCompanion(at+".apiVersion", "", "required", "add it to the manifest, such as v1")
+		return none, "", invalidCompanion(at+".apiVersion", "", "required", "add it to the manifest, such as v1")
 	case obj.GetKind() == "":
-		return none, invalidCompanion(at+".kind", "", "required", "add it to the manifest, such as Service")
+		return none, "", invalidCompanion(at+".kind", "", "required", "add it to the manifest, such as Service")
 	case obj.GetNamespace() != "" && obj.GetNamespace() != fw.Namespace:
-		return none, invalidCompanion(at+".metadata.namespace", obj.GetNamespace(),
+		return none, "", invalidCompanion(at+".metadata.namespace", obj.GetNamespace(),
 			"a FleetWorkload ships only into its own namespace", fmt.Sprintf("leave it out, or set it to %q", fw.Namespace))
 	}
 	if errs := validation.IsDNS1123Subdomain(obj.GetName()); len(errs) > 0 {
-		return none, invalidCompanion(at+".metadata.name", obj.GetName(), errs[0], "give it a name")
+		return none, "", invalidCompanion(at+".metadata.name", obj.GetName(), errs[0], "give it a name")
 	}
 	resource, err := companionResource(at, obj, kinds)
 	if err != nil {
-		return none, err
+		return none, "", err
 	}
-	clean, err := Bare(obj)
+	clean, keys, err := bare(obj)
 	if err != nil {
-		return none, err
+		return none, "", err
 	}
 	clean.SetNamespace(fw.Namespace)
 	setMarks(clean, string(fw.UID))
@@ -119,7 +124,7 @@ func companion(fw *v1alpha1.FleetWorkload, at string, raw runtime.RawExtension, 
 	}
 	annotations[v1alpha1.AnnotationOwner] = fw.Namespace + "/" + fw.Name
 	clean.SetAnnotations(annotations)
-	return backends.Companion{Object: clean, Resource: resource}, nil
+	return backends.Companion{Object: clean, Resource: resource}, noteStripped(at, keys), nil
 }
 
 // companionResource refuses kinds that may not travel along, and returns the plural of those that may.
@@ -156,38 +161,13 @@ func companionResource(at string, obj *unstructured.Unstructured, kinds *interpr
 	}
 }
 
-// Bare is an object without what API servers and their clients add: it can be sent to another cluster.
-func Bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// bare is an object without what API servers, their clients and orchestrators add: it can be sent to another cluster. The keys of
+// orchestrators that were taken off are returned, too.
+func bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	out := obj.DeepCopy()
-	strip(out)
-	annotations := out.GetAnnotations()
-	for key := range annotations {
-		if slices.Contains(localAnnotations(), key) {
-			delete(annotations, key)
-		}
-	}
-	if len(annotations) == 0 {
-		annotations = nil
-	}
-	out.SetAnnotations(annotations)
-	switch out.GetKind() {
-	case "ServiceAccount":
-		delete(out.Object, "secrets")
-	case "PersistentVolumeClaim":
-		unstructured.RemoveNestedField(out.Object, "spec", "volumeName")
-	}
-	return normalize(out)
-}
-
-// localAnnotations mean something in the cluster that they come from alone.
-func localAnnotations() []string {
-	return []string{
-		// kubectl's repeats the whole object, a Secret's content too.
-		"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision",
-		"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
-		"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
-		"volume.kubernetes.io/selected-node",
-	}
+	keys := strip(out)
+	out, err := normalize(out)
+	return out, keys, err
 }
 
 func setMarks(obj *unstructured.Unstructured, uid string) {

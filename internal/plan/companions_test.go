@@ -167,6 +167,17 @@ func TestWhatIsSentIsBare(t *testing.T) {
 			`{"apiVersion":"v1","kind":"ServiceAccount","imagePullSecrets":[{"name":"p"}],"metadata":{"name":"x",` +
 				`"labels":{"fleetworkload.io/managed-by":"fleetworkload","fleetworkload.io/uid":"shared"}}}`, "",
 		},
+		"a Service, claimed by Karmada": {
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"x","labels":{"karmada.io/managed":"true"}},` +
+				`"spec":{"clusterIP":"10.0.0.7","clusterIPs":["10.0.0.7"],"healthCheckNodePort":31000,"type":"LoadBalancer"},"status":{"loadBalancer":{}}}`,
+			`{"apiVersion":"v1","kind":"Service","spec":{"type":"LoadBalancer"},"metadata":{"name":"x",` +
+				`"labels":{"fleetworkload.io/managed-by":"fleetworkload","fleetworkload.io/uid":"shared"}}}`, "",
+		},
+		"a Service without an address": {
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"},"spec":{"clusterIP":"None","clusterIPs":["None"]}}`,
+			`{"apiVersion":"v1","kind":"Service","spec":{"clusterIP":"None","clusterIPs":["None"]},"metadata":{"name":"x",` +
+				`"labels":{"fleetworkload.io/managed-by":"fleetworkload","fleetworkload.io/uid":"shared"}}}`, "",
+		},
 		"a claim": {
 			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"x","annotations":{"pv.kubernetes.io/bind-completed":"yes",` +
 				`"volume.kubernetes.io/selected-node":"n"}},"spec":{"volumeName":"pv-1","accessModes":["ReadWriteOnce"]},"status":{"phase":"Bound"}}`,

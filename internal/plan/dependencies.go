@@ -128,7 +128,7 @@ func (n Need) Companion(source *unstructured.Unstructured) (companion *backends.
 		return nil, fmt.Sprintf("note: %s holds a ServiceAccount's token, which means nothing to other clusters and is not sent: "+
 			"create it on the clusters", n), nil
 	}
-	clean, err := Bare(source)
+	clean, _, err := bare(source)
 	if err != nil {
 		return nil, "", err
 	}

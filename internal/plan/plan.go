@@ -26,6 +26,8 @@ type Plan struct {
 	Replicas *int32
 	// Companions are those of spec.companions.
 	Companions []backends.Companion
+	// Notes say, for a person, what of the spec is not sent.
+	Notes []string
 
 	fw        *v1alpha1.FleetWorkload
 	overrides *override.Set
@@ -35,7 +37,7 @@ type Plan struct {
 
 // New understands a FleetWorkload. Errors are *backends.Error and name field, value and remedy.
 func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error) {
-	template, err := Manifest(fw)
+	template, note, err := manifest(fw)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +54,11 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 		return nil, err
 	}
 	mark(template, fw, p.Revision)
-	if p.Companions, err = companions(fw, template, kinds); err != nil {
+	if p.Companions, p.Notes, err = companions(fw, template, kinds); err != nil {
 		return nil, err
+	}
+	if note != "" {
+		p.Notes = append([]string{note}, p.Notes...)
 	}
 	paths := override.Paths{PodTemplate: p.Kind.PodTemplatePath(template), Replicas: p.Kind.ReplicasPath()}
 	if p.overrides, err = override.Compile(fw.Spec.Overrides, paths); err != nil {

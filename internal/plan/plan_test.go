@@ -339,27 +339,3 @@ func TestSharesAreRefusedByField(t *testing.T) {
 		}
 	}
 }
-
-// TestATemplateCopiedFromKarmada: what claims an object for a policy is not sent on; everything else of it is.
-func TestATemplateCopiedFromKarmada(t *testing.T) {
-	const marks = `"metadata":{"labels":{"app":"web","propagationpolicy.karmada.io/permanent-id":"1","karmada.io/managed":"true"},` +
-		`"annotations":{"propagationpolicy.karmada.io/name":"old","work.karmada.io/name":"web-1","team":"shop"}},"spec"`
-	p, err := New(workload(strings.Replace(deployment, `"spec"`, marks, 1), nil), kinds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entries := range []map[string]string{p.Template.GetLabels(), p.Template.GetAnnotations()} {
-		for key := range entries {
-			if strings.Contains(key, "karmada.io/") {
-				t.Errorf("%s is sent on", key)
-			}
-		}
-	}
-	if p.Template.GetLabels()["app"] != "web" || p.Template.GetAnnotations()["team"] != "shop" {
-		t.Errorf("%v %v", p.Template.GetLabels(), p.Template.GetAnnotations())
-	}
-	plain, err := New(workload(strings.Replace(deployment, `"spec"`, `"metadata":{"labels":{"app":"web"},"annotations":{"team":"shop"}},"spec"`, 1), nil), kinds)
-	if err != nil || plain.Revision != p.Revision {
-		t.Errorf("the marks decide the revision: %v", err)
-	}
-}

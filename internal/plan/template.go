@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,42 +23,6 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
-// serverMetadata are metadata fields that API servers set. A template copied from a live object has them; they are not
-// sent.
-var serverMetadata = []string{
-	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-	"managedFields", "selfLink", "ownerReferences", "finalizers", "generateName",
-}
-
-// claims are the prefixes of labels and annotations by which an orchestrator marks what is its own. A template copied from an object
-// that one carries has them; sent on, they would claim the workload for a policy that it has nothing to do with
-// (karmada pkg/util/constants.go).
-var claims = []string{
-	"propagationpolicy.karmada.io/", "clusterpropagationpolicy.karmada.io/", "resourcebinding.karmada.io/", "clusterresourcebinding.karmada.io/",
-	"work.karmada.io/", "resourcetemplate.karmada.io/", "karmada.io/managed",
-}
-
-// strip takes off what API servers and orchestrators have added.
-func strip(obj *unstructured.Unstructured) {
-	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
-		for _, field := range serverMetadata {
-			delete(metadata, field)
-		}
-	}
-	delete(obj.Object, "status")
-	claimed := func(key, _ string) bool {
-		return slices.ContainsFunc(claims, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-	}
-	if labels := obj.GetLabels(); labels != nil {
-		maps.DeleteFunc(labels, claimed)
-		obj.SetLabels(labels)
-	}
-	if annotations := obj.GetAnnotations(); annotations != nil {
-		maps.DeleteFunc(annotations, claimed)
-		obj.SetAnnotations(annotations)
-	}
-}
-
 func invalidTemplate(field, value, message, remedy string) error {
 	return &backends.Error{Code: backends.CodeInvalidTemplate, Field: field, Value: value, Message: message, Remedy: remedy}
 }
@@ -68,32 +30,39 @@ func invalidTemplate(field, value, message, remedy string) error {
 // Manifest reads spec.template as the object it describes: names set, what API servers add taken out. Errors are
 // *backends.Error and name the field.
 func Manifest(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
+	obj, _, err := manifest(fw)
+	return obj, err
+}
+
+// manifest also returns what of it is not sent, for a person.
+func manifest(fw *v1alpha1.FleetWorkload) (template *unstructured.Unstructured, note string, err error) {
 	obj := &unstructured.Unstructured{}
 	if err := json.Unmarshal(fw.Spec.Template.Raw, &obj.Object); err != nil || obj.Object == nil {
-		return nil, invalidTemplate("spec.template", "", "it is not an object", "write a whole manifest, with apiVersion and kind")
+		return nil, "", invalidTemplate("spec.template", "", "it is not an object", "write a whole manifest, with apiVersion and kind")
 	}
 	if obj.GetAPIVersion() == "" {
-		return nil, invalidTemplate("spec.template.apiVersion", "", "required", "add it to the manifest, such as apps/v1")
+		return nil, "", invalidTemplate("spec.template.apiVersion", "", "required", "add it to the manifest, such as apps/v1")
 	}
 	if obj.GetKind() == "" {
-		return nil, invalidTemplate("spec.template.kind", "", "required", "add it to the manifest, such as Deployment")
+		return nil, "", invalidTemplate("spec.template.kind", "", "required", "add it to the manifest, such as Deployment")
 	}
 	if ns := obj.GetNamespace(); ns != "" && ns != fw.Namespace {
-		return nil, invalidTemplate("spec.template.metadata.namespace", ns,
+		return nil, "", invalidTemplate("spec.template.metadata.namespace", ns,
 			"a FleetWorkload ships only into its own namespace", fmt.Sprintf("leave it out, or set it to %q", fw.Namespace))
 	}
 	if obj.GetName() == "" {
 		obj.SetName(fw.Name)
 	}
 	if errs := validation.IsDNS1123Subdomain(obj.GetName()); len(errs) > 0 {
-		return nil, invalidTemplate("spec.template.metadata.name", obj.GetName(), errs[0], "choose another name")
+		return nil, "", invalidTemplate("spec.template.metadata.name", obj.GetName(), errs[0], "choose another name")
 	}
 	obj.SetNamespace(fw.Namespace)
 	if err := checkMetadata(obj); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	strip(obj)
-	return normalize(obj)
+	note = noteStripped("spec.template", strip(obj))
+	template, err = normalize(obj)
+	return template, note, err
 }
 
 // checkMetadata refuses labels and annotations that no API server takes.
