@@ -26,6 +26,9 @@ type Definition struct {
 	PodTemplates []string
 	// Selector leads to the pods' label selector; empty for kinds without.
 	Selector string
+	// SelfRemovals lead to the fields by which an object has its cluster remove it once it has finished; empty for kinds without. They
+	// are never sent: a backend makes an object that is missing anew, and it would run again.
+	SelfRemovals []string
 
 	// Status are the status fields that we read; their paths start below .status.
 	Status []Field

@@ -29,6 +29,9 @@ type Description struct {
 	PodTemplatePath string `json:"podTemplatePath,omitempty"`
 	// SelectorPath leads to the pods' label selector, such as spec.selector.
 	SelectorPath string `json:"selectorPath,omitempty"`
+	// SelfRemovalPath leads to the field by which an object has its cluster remove it once it has finished, such as
+	// spec.ttlSecondsAfterFinished. It is never sent: the object would be made anew, and run again.
+	SelfRemovalPath string `json:"selfRemovalPath,omitempty"`
 
 	// Status are the fields to show and to combine. Those named replicas, ready, updated and available are the numbers
 	// of the FleetWorkload's status. With one named observedGeneration, a status is current only when it equals
@@ -148,6 +151,7 @@ func (d Description) compile(at string) (*Kind, []error) {
 		{"replicasPath", d.ReplicasPath, func(s string) { definition.Replicas = s }},
 		{"podTemplatePath", d.PodTemplatePath, func(s string) { definition.PodTemplates = []string{s} }},
 		{"selectorPath", d.SelectorPath, func(s string) { definition.Selector = s }},
+		{"selfRemovalPath", d.SelfRemovalPath, func(s string) { definition.SelfRemovals = []string{s} }},
 	} {
 		if p.path == "" {
 			continue

@@ -74,6 +74,7 @@ func ownTables(k *Kind) string {
 	place("Replicas", k.Replicas)
 	place("Pod template", strings.Join(k.PodTemplates, "`, or `"))
 	place("Selector", k.Selector)
+	place("Never sent", strings.Join(k.SelfRemovals, "`, `"))
 	if p := k.Partition; p != nil {
 		meaning := map[Meaning]string{PartitionKept: "pods kept old", PartitionOrdinal: "first ordinal updated", PartitionSubsets: "pods kept old, by subset"}
 		fmt.Fprintf(&b, "Partition: `%s` (%s). ", p.Path, meaning[p.Meaning])

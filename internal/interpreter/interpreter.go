@@ -96,6 +96,15 @@ func (k *Kind) ReplicasPath() []string { return split(k.Replicas) }
 // SelectorPath leads to the pods' label selector; empty for kinds without.
 func (k *Kind) SelectorPath() []string { return split(k.Selector) }
 
+// SelfRemovalPaths lead to the fields by which an object has its cluster remove it once it has finished; nil for kinds without.
+func (k *Kind) SelfRemovalPaths() [][]string {
+	var paths [][]string
+	for _, text := range k.SelfRemovals {
+		paths = append(paths, split(text))
+	}
+	return paths
+}
+
 // PodTemplatePath leads to the pod template of the manifest; nil for kinds without, and for manifests without. A
 // UnitedDeployment has one of four, a cron job's is nested.
 func (k *Kind) PodTemplatePath(manifest *unstructured.Unstructured) []string {

@@ -10,7 +10,7 @@ func completionTime() Field { return word("completionTime", MaxAll) }
 func job() Definition {
 	return Definition{
 		Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs",
-		PodTemplates: []string{"spec.template"},
+		PodTemplates: []string{"spec.template"}, SelfRemovals: []string{"spec.ttlSecondsAfterFinished"},
 		Status: []Field{
 			counter("active"), counter("succeeded"), counter("failed"), hint("ready"), hint("terminating"),
 			startTime(), completionTime(),
@@ -43,7 +43,7 @@ func job() Definition {
 func broadcastJob(version string) Definition {
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "BroadcastJob", Resource: "broadcastjobs",
-		PodTemplates: []string{"spec.template"},
+		PodTemplates: []string{"spec.template"}, SelfRemovals: []string{"spec.completionPolicy.ttlSecondsAfterFinished"},
 		Status: []Field{
 			counter("desired"), counter("active"), counter("succeeded"), counter("failed"),
 			{Name: "phase", Type: TypeString, Combine: Worst, Order: []string{"failed", "paused", "running", "completed"}, Required: true},
@@ -109,6 +109,8 @@ func advancedCronJob(version string) Definition {
 func workflow() Definition {
 	return Definition{
 		Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow", Resource: "workflows",
+		// The second is that of Argo before 3.0.
+		SelfRemovals: []string{"spec.ttlStrategy", "spec.ttlSecondsAfterFinished"},
 		Status: []Field{
 			{Name: "phase", Type: TypeString, Combine: Worst, Order: []string{"Error", "Failed", "", "Pending", "Running", "Succeeded"}},
 			word("progress", PerCluster), word("startedAt", Min), word("finishedAt", MaxAll), word("message", PerCluster),

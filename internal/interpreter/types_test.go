@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestPathsAreInTheTypes(t *testing.T) {
 				check("input", in.Path, in.Type)
 			}
 		}
-		paths := append([]string{kind.Replicas, kind.Selector}, kind.PodTemplates...)
+		paths := slices.Concat([]string{kind.Replicas, kind.Selector}, kind.PodTemplates, kind.SelfRemovals)
 		if kind.Partition != nil {
 			paths = append(paths, kind.Partition.Path)
 		}

@@ -25,6 +25,8 @@ type Paths struct {
 	PodTemplate []string
 	// Replicas leads to the number of replicas, such as spec, replicas. It is nil for kinds without replicas.
 	Replicas []string
+	// SelfRemovals lead to the fields by which an object has its cluster remove it; no override may set them.
+	SelfRemovals [][]string
 }
 
 // Set is a compiled list of overrides. It is immutable and may be used concurrently.

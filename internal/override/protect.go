@@ -16,6 +16,7 @@ const (
 	marksRemedy    = "use keys of another prefix than " + marks.Prefix
 	foreignRemedy  = "leave it out: backends, API servers and kubectl set it themselves"
 	replicasRemedy = "give clusters different numbers with spec.placement.division.weights"
+	removalRemedy  = "leave it out: what removes itself would be made again, and run again; delete the FleetWorkload when it has done"
 	statusRemedy   = "leave it out: every member cluster writes its own"
 	smallerRemedy  = "correct the key or the value, or make it smaller"
 	stringsRemedy  = "write strings as values"
@@ -36,11 +37,16 @@ func whose(key string) (owner, remedy string) {
 }
 
 // protects tells whether a path is at or below a protected field: which one, and the remedy. Besides the object's
-// identity, its status, its replicas, our marks and those of backends, that is all of metadata but labels and annotations: a finalizer or
+// identity, its status, its replicas, what makes it remove itself, our marks and those of backends, that is all of metadata but labels and annotations: a finalizer or
 // an owner reference that only some clusters have makes deletions hang, or deletes the workload (law 1).
 func (p Paths) protects(path place) (what, remedy string) {
 	if len(p.Replicas) > 0 && isBelow(path, p.Replicas) {
 		return jsondiff.Pointer(p.Replicas...), replicasRemedy
+	}
+	for _, removal := range p.SelfRemovals {
+		if isBelow(path, removal) {
+			return jsondiff.Pointer(removal...), removalRemedy
+		}
 	}
 	switch path[0] {
 	case "apiVersion", "kind":
@@ -73,6 +79,11 @@ func (p Paths) changed(before, after map[string]any) (what, remedy string) {
 	}
 	if len(p.Replicas) > 0 && !same(lookup(before, p.Replicas), lookup(after, p.Replicas)) {
 		return p.protects(place(p.Replicas))
+	}
+	for _, removal := range p.SelfRemovals {
+		if !same(lookup(before, removal), lookup(after, removal)) {
+			return p.protects(place(removal))
+		}
 	}
 	was, _ := before["metadata"].(map[string]any)
 	is, _ := after["metadata"].(map[string]any)

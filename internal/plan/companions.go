@@ -44,7 +44,7 @@ const rightsGroup = "rbac.authorization.k8s.io"
 // tokenType is the type of Secrets that only mean something to the API server that made them.
 const tokenType = "kubernetes.io/service-account-token" //nolint:gosec // a type, no credential
 
-// companions reads spec.companions: marked as this FleetWorkload's, sorted by kind and name. The notes say what of them is not sent.
+// companions reads spec.companions: marked as this FleetWorkload's, sorted by kind and name. The notes say what of them is not sent; some are empty.
 func companions(
 	fw *v1alpha1.FleetWorkload, template *unstructured.Unstructured, kinds *interpreter.Registry,
 ) (list []backends.Companion, notes []string, err error) {
@@ -52,7 +52,7 @@ func companions(
 	first := map[string]int{}
 	for i, raw := range fw.Spec.Companions {
 		at := fmt.Sprintf("spec.companions[%d]", i)
-		c, note, err := companion(fw, at, raw, kinds)
+		c, more, err := companion(fw, at, raw, kinds)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -64,10 +64,7 @@ func companions(
 		if id == identity(template) {
 			return nil, nil, invalidCompanion(at, id, "it is the workload itself", "take it out")
 		}
-		list = append(list, c)
-		if note != "" {
-			notes = append(notes, note)
-		}
+		list, notes = append(list, c), append(notes, more...)
 	}
 	SortCompanions(list)
 	return list, notes, nil
@@ -90,32 +87,35 @@ func invalidCompanion(field, value, message, remedy string) error {
 }
 
 // companion reads one entry of spec.companions.
-func companion(fw *v1alpha1.FleetWorkload, at string, raw runtime.RawExtension, kinds *interpreter.Registry) (c backends.Companion, note string, err error) {
+func companion(
+	fw *v1alpha1.FleetWorkload, at string, raw runtime.RawExtension, kinds *interpreter.Registry,
+) (c backends.Companion, notes []string, err error) {
 	none := backends.Companion{}
 	obj := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw.Raw, &obj.Object); err != nil || obj.Object == nil {
-		return none, "", invalidCompanion(at, "", "it is not an object", "write a whole manifest, with apiVersion and kind")
+		return none, nil, invalidCompanion(at, "", "it is not an object", "write a whole manifest, with apiVersion and kind")
 	}
 	switch {
 	case obj.GetAPIVersion() == "":
-		return none, "", invalidCompanion(at+".apiVersion", "", "required", "add it to the manifest, such as v1")
+		return none, nil, invalidCompanion(at+".apiVersion", "", "required", "add it to the manifest, such as v1")
 	case obj.GetKind() == "":
-		return none, "", invalidCompanion(at+".kind", "", "required", "add it to the manifest, such as Service")
+		return none, nil, invalidCompanion(at+".kind", "", "required", "add it to the manifest, such as Service")
 	case obj.GetNamespace() != "" && obj.GetNamespace() != fw.Namespace:
-		return none, "", invalidCompanion(at+".metadata.namespace", obj.GetNamespace(),
+		return none, nil, invalidCompanion(at+".metadata.namespace", obj.GetNamespace(),
 			"a FleetWorkload ships only into its own namespace", fmt.Sprintf("leave it out, or set it to %q", fw.Namespace))
 	}
 	if errs := validation.IsDNS1123Subdomain(obj.GetName()); len(errs) > 0 {
-		return none, "", invalidCompanion(at+".metadata.name", obj.GetName(), errs[0], "give it a name")
+		return none, nil, invalidCompanion(at+".metadata.name", obj.GetName(), errs[0], "give it a name")
 	}
 	resource, err := companionResource(at, obj, kinds)
 	if err != nil {
-		return none, "", err
+		return none, nil, err
 	}
 	clean, keys, err := bare(obj)
 	if err != nil {
-		return none, "", err
+		return none, nil, err
 	}
+	notes = []string{noteStripped(at, keys), stripSelfRemoval(at, clean, kinds.For(clean.GroupVersionKind()))}
 	clean.SetNamespace(fw.Namespace)
 	setMarks(clean, string(fw.UID))
 	annotations := clean.GetAnnotations()
@@ -124,7 +124,7 @@ func companion(fw *v1alpha1.FleetWorkload, at string, raw runtime.RawExtension, 
 	}
 	annotations[v1alpha1.AnnotationOwner] = fw.Namespace + "/" + fw.Name
 	clean.SetAnnotations(annotations)
-	return backends.Companion{Object: clean, Resource: resource}, noteStripped(at, keys), nil
+	return backends.Companion{Object: clean, Resource: resource}, notes, nil
 }
 
 // companionResource refuses kinds that may not travel along, and returns the plural of those that may.

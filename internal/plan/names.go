@@ -89,8 +89,7 @@ func (p *Plan) With(fw *v1alpha1.FleetWorkload) (*Plan, error) {
 	out := *p
 	out.fw = fw
 	out.Query.Selectors = placement.Selectors(fw.Spec.Placement)
-	paths := override.Paths{PodTemplate: p.Kind.PodTemplatePath(p.Template), Replicas: p.Kind.ReplicasPath()}
 	var err error
-	out.overrides, err = override.Compile(fw.Spec.Overrides, paths)
+	out.overrides, err = override.Compile(fw.Spec.Overrides, pathsOf(p.Kind, p.Template))
 	return &out, err
 }

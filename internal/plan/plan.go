@@ -47,6 +47,7 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	}
 	p.Query, p.Kind = Query(fw, *Reference(template), kinds)
 	template.SetNamespace(p.Query.Workload.Namespace)
+	notes := []string{note, stripSelfRemoval("spec.template", template, p.Kind)}
 	if err := p.setReplicas(); err != nil {
 		return nil, err
 	}
@@ -57,17 +58,19 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	if p.Companions, p.Notes, err = companions(fw, template, kinds); err != nil {
 		return nil, err
 	}
-	if note != "" {
-		p.Notes = append([]string{note}, p.Notes...)
-	}
-	paths := override.Paths{PodTemplate: p.Kind.PodTemplatePath(template), Replicas: p.Kind.ReplicasPath()}
-	if p.overrides, err = override.Compile(fw.Spec.Overrides, paths); err != nil {
+	p.Notes = slices.DeleteFunc(append(notes, p.Notes...), func(n string) bool { return n == "" })
+	if p.overrides, err = override.Compile(fw.Spec.Overrides, pathsOf(p.Kind, template)); err != nil {
 		return nil, err
 	}
 	if err := p.overrides.Validate(template); err != nil {
 		return nil, err
 	}
 	return p, p.checkPartitions()
+}
+
+// pathsOf are the places of a kind's manifest that overrides must know.
+func pathsOf(kind *interpreter.Kind, template *unstructured.Unstructured) override.Paths {
+	return override.Paths{PodTemplate: kind.PodTemplatePath(template), Replicas: kind.ReplicasPath(), SelfRemovals: kind.SelfRemovalPaths()}
 }
 
 // checkPartitions refuses partitions that the kind cannot have, also those for clusters that are not there today.

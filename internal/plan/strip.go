@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/marks"
 )
 
@@ -75,6 +76,24 @@ func stripJob(obj *unstructured.Unstructured) {
 	for _, key := range []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"} {
 		unstructured.RemoveNestedField(obj.Object, "spec", "template", "metadata", "labels", key)
 	}
+}
+
+// stripSelfRemoval takes off what makes an object remove itself once it has finished: a backend would make it anew, and it would run
+// again. Karmada does so by itself for Jobs (https://github.com/karmada-io/karmada/issues/2197). The note is for a person; it is empty
+// when there was nothing.
+func stripSelfRemoval(field string, obj *unstructured.Unstructured, kind *interpreter.Kind) (note string) {
+	var found []string
+	for _, path := range kind.SelfRemovalPaths() {
+		if _, has, err := unstructured.NestedFieldNoCopy(obj.Object, path...); has && err == nil {
+			unstructured.RemoveNestedField(obj.Object, path...)
+			found = append(found, field+"."+strings.Join(path, "."))
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("note: %s is not sent: a %s that removes itself would be made again, and run again; it stays on the clusters, with "+
+		"its result, until the FleetWorkload is deleted", strings.Join(found, " and "), obj.GetKind())
 }
 
 // noteStripped tells a person of keys that were taken off a manifest; empty when there are none.

@@ -8,9 +8,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
 // copied is the metadata of an object as kubectl prints it from a cluster that Karmada and Open Cluster Management have both been at.
@@ -120,6 +122,101 @@ func TestOverridesBringNoMarksBack(t *testing.T) {
 				t.Errorf("%s by %s: %v", key, name, err)
 			}
 		}
+	}
+}
+
+// TestJobsRunOnce: what removes itself would be made anew, and run again. So no manifest for a cluster has a TTL, whatever the kind calls
+// it and however an override sets it; a note says so, and the TTL decides nothing.
+func TestJobsRunOnce(t *testing.T) {
+	described, err := interpreter.New(interpreter.Description{
+		Group: "example.io", Version: "v1", Kind: "Task", Resource: "tasks", SelfRemovalPath: "spec.ttl",
+		Health: interpreter.Health{Healthy: "true"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pods = `"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}`
+	for kind, test := range map[string]struct {
+		with, without string
+		path          string
+		// whole replaces what the field is in.
+		whole v1alpha1.PatchOperation
+		note  string
+	}{
+		"batch/v1 Job": {
+			`{"ttlSecondsAfterFinished":60,` + pods + `}`, `{` + pods + `}`, "/spec/ttlSecondsAfterFinished",
+			patchOf("replace", "/spec", `{"ttlSecondsAfterFinished":60,`+pods+`}`), "spec.template.spec.ttlSecondsAfterFinished",
+		},
+		"apps.kruise.io/v1alpha1 BroadcastJob": {
+			`{"completionPolicy":{"type":"Always","ttlSecondsAfterFinished":0},` + pods + `}`, `{"completionPolicy":{"type":"Always"},` + pods + `}`,
+			"/spec/completionPolicy/ttlSecondsAfterFinished",
+			patchOf("add", "/spec/completionPolicy", `{"type":"Always","ttlSecondsAfterFinished":60}`), "spec.template.spec.completionPolicy.ttlSecondsAfterFinished",
+		},
+		"apps.kruise.io/v1beta1 BroadcastJob": {
+			`{"completionPolicy":{"type":"Always","ttlSecondsAfterFinished":60},` + pods + `}`, `{"completionPolicy":{"type":"Always"},` + pods + `}`,
+			"/spec/completionPolicy/ttlSecondsAfterFinished",
+			patchOf("replace", "/spec/completionPolicy", `{"ttlSecondsAfterFinished":60}`), "spec.template.spec.completionPolicy.ttlSecondsAfterFinished",
+		},
+		"argoproj.io/v1alpha1 Workflow": {
+			`{"ttlStrategy":{"secondsAfterSuccess":5},"entrypoint":"a"}`, `{"entrypoint":"a"}`, "/spec/ttlStrategy",
+			patchOf("replace", "/spec", `{"ttlStrategy":{},"entrypoint":"a"}`), "spec.template.spec.ttlStrategy",
+		},
+		"example.io/v1 Task": {
+			`{"ttl":"1m","do":"it"}`, `{"do":"it"}`, "/spec/ttl", patchOf("replace", "/spec", `{"ttl":"1h"}`), "spec.template.spec.ttl",
+		},
+	} {
+		apiVersion, name, _ := strings.Cut(kind, " ")
+		plan := func(spec string, overrides ...v1alpha1.Override) (*Plan, error) {
+			return New(workload(`{"apiVersion":"`+apiVersion+`","kind":"`+name+`","spec":`+spec+`}`, func(fw *v1alpha1.FleetWorkload) {
+				fw.Spec.Overrides = overrides
+			}), described)
+		}
+		got, err := plan(test.with)
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		want, err := plan(test.without)
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		if diff := cmp.Diff(want.Template.Object, got.Template.Object); diff != "" {
+			t.Error(kind, diff)
+		}
+		if len(want.Notes) != 0 || len(got.Notes) != 1 || !strings.HasPrefix(got.Notes[0], "note: "+test.note+" is not sent") {
+			t.Errorf("%s: notes %q, and without it %q", kind, got.Notes, want.Notes)
+		}
+		for _, patch := range []v1alpha1.PatchOperation{patchOf("add", test.path, `60`), test.whole} {
+			if _, err := plan(test.without, v1alpha1.Override{Patches: []v1alpha1.PatchOperation{patch}}); backends.CodeOf(err) != backends.CodeInvalidOverride {
+				t.Errorf("%s: a patch of %s: %v", kind, patch.Path, err)
+			}
+		}
+	}
+}
+
+// TestAScheduleKeepsItsJobsTTL: they are not the backend's to make anew.
+func TestAScheduleKeepsItsJobsTTL(t *testing.T) {
+	p, err := New(workload(`{"apiVersion":"batch/v1","kind":"CronJob","spec":{"schedule":"* * * * *","jobTemplate":{"spec":`+
+		`{"ttlSecondsAfterFinished":60,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}}}`, nil), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttl, _, _ := unstructured.NestedInt64(p.Template.Object, "spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"); ttl != 60 || len(p.Notes) > 0 {
+		t.Errorf("TTL %d, notes %q", ttl, p.Notes)
+	}
+}
+
+// TestACompanionThatRunsRunsOnce: likewise.
+func TestACompanionThatRunsRunsOnce(t *testing.T) {
+	p, err := New(workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"},"spec":` +
+			`{"ttlSecondsAfterFinished":60,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)}}
+	}), kinds.Allowing(schema.GroupKind{Group: "batch", Kind: "Job"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, has, _ := unstructured.NestedFieldNoCopy(p.Companions[0].Object.Object, "spec", "ttlSecondsAfterFinished")
+	if has || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "spec.companions[0].spec.ttlSecondsAfterFinished") {
+		t.Errorf("sent: %v, notes %q", has, p.Notes)
 	}
 }
 
