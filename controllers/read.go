@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,7 +77,7 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 		in.Turn = &turn
 	}
 	if reads.Rivals != nil {
-		rivals, err := r.rivals(ctx, in.FleetWorkload, *reads.Rivals)
+		rivals, err := r.rivals(ctx, in.FleetWorkload, reads.Rivals)
 		if err != nil {
 			return err
 		}
@@ -114,19 +117,23 @@ func (r *Reconciler) readSide(ctx context.Context, read pass.SideRead) *pass.Sid
 	return side
 }
 
-// rivals are the other FleetWorkloads whose object has that kind and name. They are the cache's: nothing of them may be changed.
-func (r *Reconciler) rivals(ctx context.Context, fw *v1alpha1.FleetWorkload, workload v1alpha1.WorkloadReference) ([]pass.Rival, error) {
-	var list v1alpha1.FleetWorkloadList
-	if err := r.List(ctx, &list, client.MatchingFields{workloadIndex: workloadKey(workload)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list FleetWorkloads with %s %s: %w", workload.Kind, workload.Name, err)
-	}
-	var rivals []pass.Rival
-	for i := range list.Items {
-		if list.Items[i].UID != fw.UID {
-			rivals = append(rivals, pass.RivalOf(&list.Items[i]))
+// rivals are the other FleetWorkloads that have one of the objects, each once, in the order of their names. They are the cache's: nothing
+// of them may be changed.
+func (r *Reconciler) rivals(ctx context.Context, fw *v1alpha1.FleetWorkload, reads []pass.RivalsRead) ([]pass.Rival, error) {
+	found := map[types.UID]pass.Rival{}
+	for _, read := range reads {
+		var list v1alpha1.FleetWorkloadList
+		err := r.List(ctx, &list, client.InNamespace(read.Namespace), client.MatchingFields{objectIndex: pass.ObjectKey(read.Object)}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("list FleetWorkloads with %s %s: %w", read.Object.Kind, read.Object.Name, err)
+		}
+		for i := range list.Items {
+			if other := &list.Items[i]; other.UID != fw.UID {
+				found[other.UID] = pass.RivalOf(other)
+			}
 		}
 	}
-	return rivals, nil
+	return slices.SortedFunc(maps.Values(found), func(a, b pass.Rival) int { return strings.Compare(a.String(), b.String()) }), nil
 }
 
 // try asks a driver what stands against an order.

@@ -74,7 +74,7 @@ type BackendEvent struct {
 
 // SetupWithManager registers the reconciler. Events of backends arrive on the channel.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, backendEvents <-chan event.TypedGenericEvent[BackendEvent]) error {
-	for name, index := range map[string]client.IndexerFunc{backendIndex: indexBackends, workloadIndex: indexWorkload} {
+	for name, index := range map[string]client.IndexerFunc{backendIndex: indexBackends, objectIndex: indexObjects} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.FleetWorkload{}, name, index); err != nil {
 			return fmt.Errorf("index fleetworkloads by %s: %w", name, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	w.backends = registry{"one": w.backend, "down": nil}
 	count := func() { w.writes++ }
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.FleetWorkload{}).
-		WithIndex(&v1alpha1.FleetWorkload{}, workloadIndex, indexWorkload).
+		WithIndex(&v1alpha1.FleetWorkload{}, objectIndex, indexObjects).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				count()
@@ -470,36 +471,65 @@ func TestTheWorkloadOfAFleetCannotChange(t *testing.T) {
 	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidTemplate, `cannot change from apps/v1 Deployment "web" to apps/v1 Deployment "other"`)
 }
 
-// TestWhatAnotherFleetWorkloadHasIsLeft (law 5): through another backend, too.
+// TestWhatAnotherFleetWorkloadHasIsLeft (law 5): through another backend, too, and be it a companion. What one has is recorded before it
+// is sent, so that the next one finds it.
 func TestWhatAnotherFleetWorkloadHasIsLeft(t *testing.T) {
-	w := newWorld(t)
-	rival := &v1alpha1.FleetWorkload{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "rival", UID: "uid-2"},
-		Spec:       v1alpha1.FleetWorkloadSpec{Backend: "two", Template: runtime.RawExtension{Raw: []byte(template)}},
-		Status: v1alpha1.FleetWorkloadStatus{
-			Backend: "two", Workload: &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: key.Name},
-			Placement: &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m2", Replicas: ptr(int32(2))}}},
-		},
+	companion := func(s *v1alpha1.FleetWorkloadSpec) {
+		divide(8)(s)
+		s.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"}}`)}}
 	}
-	status := rival.Status
-	if err := w.client.Create(t.Context(), rival); err != nil {
-		t.Fatal(err)
+	workload := v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: key.Name}
+	settings := v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "ConfigMap", Name: "settings"}
+	other := v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "other"}
+	for name, test := range map[string]struct {
+		workload   v1alpha1.WorkloadReference
+		companions []v1alpha1.WorkloadReference
+		want       string
+	}{
+		"the workload":                     {workload, nil, "Deployment web"},
+		"a companion":                      {other, []v1alpha1.WorkloadReference{settings}, "ConfigMap settings"},
+		"a companion that is its workload": {settings, nil, "ConfigMap settings"},
+		"nothing":                          {other, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			rival := &v1alpha1.FleetWorkload{
+				ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "rival", UID: "uid-2"},
+				Spec:       v1alpha1.FleetWorkloadSpec{Backend: "two", Template: runtime.RawExtension{Raw: []byte(template)}},
+				Status: v1alpha1.FleetWorkloadStatus{Backend: "two", Workload: &test.workload, Placement: &v1alpha1.PlacementRecord{
+					Clusters: []v1alpha1.ClusterShare{{Name: "m2", Replicas: ptr(int32(2))}}, Companions: test.companions,
+				}},
+			}
+			status := rival.Status
+			if err := w.client.Create(t.Context(), rival); err != nil {
+				t.Fatal(err)
+			}
+			rival.Status = status
+			if err := w.client.Status().Update(t.Context(), rival); err != nil {
+				t.Fatal(err)
+			}
+			w.create(companion)
+			w.settle()
+			if test.want != "" {
+				w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict,
+					"FleetWorkload "+key.Namespace+"/rival has "+test.want, "on m2", `"two"`)
+				if got := w.members(); got != "-1 -1 -1" {
+					t.Errorf("members run %s", got)
+				}
+				if p := w.get().Status.Placement; p != nil && len(p.Companions) > 0 {
+					t.Errorf("it has recorded %v", p.Companions)
+				}
+			}
+			if err := w.client.Delete(t.Context(), rival); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+			if got := w.get().Status.Placement.Companions; !slices.Equal(got, []v1alpha1.WorkloadReference{settings}) {
+				t.Errorf("recorded %v", got)
+			}
+		})
 	}
-	rival.Status = status
-	if err := w.client.Status().Update(t.Context(), rival); err != nil {
-		t.Fatal(err)
-	}
-	w.create(divide(8))
-	w.settle()
-	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNameConflict, "FleetWorkload "+key.Namespace+"/rival has", "on m2", `"two"`)
-	if got := w.members(); got != "-1 -1 -1" {
-		t.Errorf("members run %s", got)
-	}
-	if err := w.client.Delete(t.Context(), rival); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
 
 func TestSuspendFreezes(t *testing.T) {

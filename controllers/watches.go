@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 // backendIndex finds FleetWorkloads by the backends they have to do with.
@@ -26,24 +26,19 @@ func indexBackends(obj client.Object) []string {
 	return []string{fw.Spec.Backend, fw.Status.Backend}
 }
 
-// workloadIndex finds FleetWorkloads by the object that they carry.
-const workloadIndex = "workload"
+// objectIndex finds FleetWorkloads by the objects that they have.
+const objectIndex = "object"
 
-func indexWorkload(obj client.Object) []string {
+func indexObjects(obj client.Object) []string {
 	fw, ok := obj.(*v1alpha1.FleetWorkload)
-	if !ok || fw.Status.Workload == nil {
+	if !ok {
 		return nil
 	}
-	return []string{workloadKey(*fw.Status.Workload)}
-}
-
-// workloadKey leaves the version out: one object is served in several.
-func workloadKey(ref v1alpha1.WorkloadReference) string {
-	group, _, grouped := strings.Cut(ref.APIVersion, "/")
-	if !grouped {
-		group = ""
+	var keys []string
+	for _, object := range pass.Objects(fw) {
+		keys = append(keys, pass.ObjectKey(object))
 	}
-	return group + "/" + ref.Kind + "/" + ref.Name
+	return keys
 }
 
 // requestsFor turns an event of a backend into FleetWorkloads to look at.

@@ -11,7 +11,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -255,6 +257,36 @@ var _ = Describe("Two FleetWorkloads with one object on two backends", Label("ka
 		Expect(podUIDs(ctx, first)).To(Equal(pods))
 		Expect(objectUIDs(ctx, first, deployment)).To(Equal(objects))
 		watched.undisturbed(0)
+		remove(ctx, second)
+	})
+
+	It("leaves a companion to the first", func(ctx SpecContext) {
+		sharedOperator(ctx)
+		m, namespace := world.members, newNamespace(ctx, "rival")
+		with := func(name, backend, value string) *v1alpha1.FleetWorkload {
+			fw := workload(namespace, name, backend, deployment, 1)
+			fw.Spec.Placement.Clusters = on(m[0])
+			fw.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+			fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},"data":{"value":"` + value + `"}}`)}}
+			return create(ctx, fw)
+		}
+		first := with("one", "ocm", "first")
+		becomesReady(ctx, first)
+		second := with("two", "karmada", "second")
+		Expect(becomesStalled(ctx, second, v1alpha1.ReasonNameConflict)).To(ContainSubstring(
+			"FleetWorkload %s/%s has ConfigMap settings on %s already", namespace, first.Name, m[0]))
+		Consistently(func(g Gomega) {
+			var live corev1.ConfigMap
+			g.Expect(member(m[0]).Get(ctx, client.ObjectKey{Namespace: namespace, Name: "settings"}, &live)).To(Succeed())
+			g.Expect(live.Data).To(HaveKeyWithValue("value", "first"))
+		}).WithContext(ctx).WithTimeout(hold).Should(Succeed())
+		// The first still hears of what becomes of its own.
+		edit(ctx, first, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
+		becomesReady(ctx, first)
+		edit(ctx, first, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Companions = nil })
+		becomesReady(ctx, second)
+		remove(ctx, first)
 		remove(ctx, second)
 	})
 })

@@ -156,6 +156,13 @@ type PlacementRecord struct {
 	// +kubebuilder:validation:MaxItems=5000
 	Clusters []ClusterShare `json:"clusters,omitempty"`
 
+	// companions are the objects of spec.companions that clusters may have, with those that are listed no more and that pods may still
+	// need. They are recorded before they are sent: no other FleetWorkload may then have them there.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Companions []WorkloadReference `json:"companions,omitempty"`
+
 	// confirmedRemovals is how many removals a person has confirmed. A confirmation is good for one.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

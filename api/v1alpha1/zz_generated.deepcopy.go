@@ -1031,6 +1031,11 @@ func (in *PlacementRecord) DeepCopyInto(out *PlacementRecord) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Companions != nil {
+		in, out := &in.Companions, &out.Companions
+		*out = make([]WorkloadReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.ConfirmedRemovals != nil {
 		in, out := &in.ConfirmedRemovals, &out.ConfirmedRemovals
 		*out = new(int32)

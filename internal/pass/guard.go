@@ -30,6 +30,7 @@ func (d *Decision) guard() error {
 	record.Group = d.placed.choice.Group
 	d.noteAdopts(record.Clusters)
 	d.confirm(record)
+	record.Companions = d.companionsOf(d.record.placement)
 	return d.decided(guard.WithRemovals(record, d.placed.removals))
 }
 
@@ -56,6 +57,9 @@ func (d *Decision) decided(record v1alpha1.PlacementRecord) error {
 	for cluster, reason := range guard.Removals(&record) {
 		unsaid = unsaid || recorded[cluster] != reason
 	}
+	unsaid = unsaid || before != nil && slices.ContainsFunc(record.Companions, func(c v1alpha1.WorkloadReference) bool {
+		return !slices.Contains(before.Companions, c)
+	})
 	if before == nil || unsaid || !maps.Equal(guard.Decided(before), guard.Decided(&record)) {
 		d.waiting = "the decision to be recorded"
 		return errEnough

@@ -68,7 +68,7 @@ type In struct {
 	Turn *bool
 	// Trial is what stands against a hand-over, as far as the target's API server can tell.
 	Trial *Trial
-	// Rivals are the other FleetWorkloads whose object has the same kind and name.
+	// Rivals are the other FleetWorkloads that have an object of the same kind and name.
 	Rivals *[]Rival
 	// Restarts count the restarts of the pods that run in clusters, by RestartsRead.Cluster.
 	Restarts map[string]*int32
@@ -119,14 +119,20 @@ type Reads struct {
 	Objects  []plan.Need
 	Turn     bool
 	Trial    *TrialRead
-	// Rivals asks who else has an object of that kind and name.
-	Rivals   *v1alpha1.WorkloadReference
+	// Rivals asks who else has these objects.
+	Rivals   []RivalsRead
 	Restarts []RestartsRead
 }
 
 // Empty tells whether everything is known.
 func (r Reads) Empty() bool {
-	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && r.Trial == nil && r.Rivals == nil && len(r.Restarts) == 0
+	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0
+}
+
+// RivalsRead asks for the FleetWorkloads that have an object of that kind and name, in one namespace or, when it is empty, in all.
+type RivalsRead struct {
+	Object    v1alpha1.WorkloadReference
+	Namespace string
 }
 
 // SideRead asks for a backend's features, and for more.

@@ -1,15 +1,19 @@
 package pass
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // TestOneObjectTwoFleetWorkloads (law 5): what another FleetWorkload has through another backend is not taken, and nothing else is refused.
@@ -19,6 +23,10 @@ func TestOneObjectTwoFleetWorkloads(t *testing.T) {
 	has := func(rows ...v1alpha1.ClusterShare) *v1alpha1.PlacementRecord {
 		return &v1alpha1.PlacementRecord{Clusters: rows}
 	}
+	companion := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "shop"},
+	}}
+	service, other := *plan.Reference(companion), v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "other"}
 	runs := func(name string) v1alpha1.ClusterShare { return v1alpha1.ClusterShare{Name: name, Replicas: &two} }
 	for name, test := range map[string]struct {
 		change func(*Decision, *Rival)
@@ -28,11 +36,37 @@ func TestOneObjectTwoFleetWorkloads(t *testing.T) {
 		"the other leaves it": {func(_ *Decision, r *Rival) {
 			r.Placement = has(v1alpha1.ClusterShare{Name: "m1", Removal: v1alpha1.RemovalDeselected})
 		}, []string{"m1"}},
-		"the other has left it":           {func(_ *Decision, r *Rival) { r.Placement = has(v1alpha1.ClusterShare{Name: "m1", Baseline: &two}) }, nil},
-		"the other has nothing yet":       {func(_ *Decision, r *Rival) { r.Placement = nil }, nil},
-		"the other has another cluster":   {func(_ *Decision, r *Rival) { r.Placement = has(runs("m9")) }, nil},
-		"another namespace":               {func(_ *Decision, r *Rival) { r.Namespace = "bank" }, nil},
-		"of no namespace":                 {func(d *Decision, r *Rival) { r.Namespace, d.work.query.Workload.Namespace = "bank", "" }, []string{"m1"}},
+		"the other has left it":                         {func(_ *Decision, r *Rival) { r.Placement = has(v1alpha1.ClusterShare{Name: "m1", Baseline: &two}) }, nil},
+		"the other has nothing yet":                     {func(_ *Decision, r *Rival) { r.Placement = nil }, nil},
+		"the other has another cluster":                 {func(_ *Decision, r *Rival) { r.Placement = has(runs("m9")) }, nil},
+		"another namespace":                             {func(_ *Decision, r *Rival) { r.Namespace = "bank" }, nil},
+		"of no namespace":                               {func(d *Decision, r *Rival) { r.Namespace, d.work.query.Workload.Namespace = "bank", "" }, []string{"m1"}},
+		"another name":                                  {func(_ *Decision, r *Rival) { r.Has[0].Name = "other" }, nil},
+		"another group":                                 {func(_ *Decision, r *Rival) { r.Has[0].APIVersion = "example.io/v1" }, nil},
+		"another version":                               {func(_ *Decision, r *Rival) { r.Has[0].APIVersion = "apps/v2" }, []string{"m1"}},
+		"a companion that the other has as a companion": {func(_ *Decision, r *Rival) { r.Has = append(r.Has[:0], service) }, []string{"m1"}},
+		"a companion that is the other's workload":      {func(_ *Decision, r *Rival) { r.Has = append(r.Has[:0], other, service) }, []string{"m1"}},
+		"a companion in another namespace, of a workload of none": {func(d *Decision, r *Rival) {
+			r.Namespace, d.work.query.Workload.Namespace, r.Has = "bank", "", append(r.Has[:0], service)
+		}, nil},
+		"a new companion, the other younger": {func(d *Decision, r *Rival) {
+			d.record.placement, r.Has = has(runs("m1")), append(r.Has[:0], service)
+		}, []string{"m1"}},
+		"a companion that both have, the other younger": {func(d *Decision, r *Rival) {
+			d.record.placement, r.Has = has(runs("m1")), append(r.Has[:0], service)
+			d.record.placement.Companions = []v1alpha1.WorkloadReference{service}
+		}, nil},
+		"of another name there, and one cluster": {func(d *Decision, r *Rival) {
+			d.fleet.Clusters[1].Identity, d.in.Sides["two"].Fleet.Clusters = "i", []backends.Cluster{{Name: "east", Identity: "i"}}
+			r.Placement = has(runs("east"))
+		}, []string{"m2"}},
+		"of one name, and two clusters": {func(d *Decision, _ *Rival) {
+			d.fleet.Clusters[0].Identity, d.in.Sides["two"].Fleet.Clusters = "i", []backends.Cluster{{Name: "m1", Identity: "j"}}
+		}, nil},
+		"of one name, and of one no identity is known": {func(d *Decision, _ *Rival) {
+			d.in.Sides["two"].Fleet.Clusters = []backends.Cluster{{Name: "m1", Identity: "j"}}
+		}, []string{"m1"}},
+		"the other's backend is lost":     {func(d *Decision, _ *Rival) { d.in.Sides["two"] = &Side{Err: errors.New("lost")} }, []string{"m1"}},
 		"the same backend":                {func(_ *Decision, r *Rival) { r.Backend = "one" }, nil},
 		"itself":                          {func(d *Decision, r *Rival) { r.UID = d.in.FleetWorkload.UID }, nil},
 		"left here":                       {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeRemove }, nil},
@@ -53,21 +87,69 @@ func TestOneObjectTwoFleetWorkloads(t *testing.T) {
 	} {
 		d := moving(t)
 		d.in.FleetWorkload.CreationTimestamp = begin
+		d.work.plan.Companions = []backends.Companion{{Object: companion}}
+		d.record.workload = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+		d.in.Sides = map[string]*Side{"two": {Fleet: &backends.Fleet{}}}
 		d.work.query.Workload = backends.Workload{GVK: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
 		d.placed.targets = []backends.Target{{Cluster: "m1"}, {Cluster: "m2"}}
-		rival := Rival{UID: "u2", Created: later, Backend: "two", Placement: has(runs("m1"))}
+		rival := Rival{UID: "u2", Created: later, Backend: "two", Placement: has(runs("m1")), Has: []v1alpha1.WorkloadReference{*d.record.workload}}
 		rival.Namespace, rival.Name = "shop", "other"
 		test.change(d, &rival)
 		d.in.Rivals = &[]Rival{rival}
-		var got []string
-		if d.contests(rival) {
-			got = d.shared(rival)
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
-		if err := d.contest(); (backends.CodeOf(err) == backends.CodeNameConflict) != (len(test.want) > 0) {
+		err := d.contest()
+		if (backends.CodeOf(err) == backends.CodeNameConflict) != (len(test.want) > 0) || err != nil && len(test.want) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+		if len(test.want) > 0 && !strings.Contains(err.Error(), " on "+strings.Join(test.want, ", ")+" already") {
+			t.Errorf("%s: %v, want it for %v", name, err, test.want)
+		}
+	}
+}
+
+// TestWhoElseIsAskedFor: of all that is sent, in its namespace, and of the names that another backend gives to clusters.
+func TestWhoElseIsAskedFor(t *testing.T) {
+	d := moving(t)
+	d.record.workload = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	d.work.query.Workload = backends.Workload{Namespace: "shop", Name: "web"}
+	if err := d.contest(); !errors.Is(err, errEnough) || len(d.Reads.Rivals) != 1 || d.Reads.Rivals[0].Namespace != "shop" {
+		t.Errorf("asked for %+v, %v", d.Reads.Rivals, err)
+	}
+	rival := Rival{UID: "u2", Backend: "two", Has: []v1alpha1.WorkloadReference{*d.record.workload}, Placement: &v1alpha1.PlacementRecord{}}
+	rival.Namespace = "shop"
+	d.in.Rivals, d.Reads = &[]Rival{rival}, Reads{}
+	if err := d.contest(); !errors.Is(err, errEnough) || len(d.Reads.Sides) != 1 || d.Reads.Sides[0].Backend != "two" || !d.Reads.Sides[0].Fleet {
+		t.Errorf("asked for %+v, %v", d.Reads.Sides, err)
+	}
+}
+
+// TestCompanionsAreRecorded: those that are listed no more stay recorded for as long as pods may need them.
+func TestCompanionsAreRecorded(t *testing.T) {
+	d := moving(t)
+	d.record.workload = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	d.placed.targets = []backends.Target{{Cluster: "m1", Mode: backends.ModeOwn}}
+	listed := func(names ...string) (refs []v1alpha1.WorkloadReference) {
+		d.work.plan.Companions = nil
+		for _, name := range names {
+			obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name}}}
+			d.work.plan.Companions = append(d.work.plan.Companions, backends.Companion{Object: obj})
+			refs = append(refs, *plan.Reference(obj))
+		}
+		return refs
+	}
+	before := listed("a", "b")
+	if got := d.companionsOf(nil); !slices.Equal(got, before) {
+		t.Errorf("recorded %v", got)
+	}
+	listed("b")
+	if got := d.companionsOf(&v1alpha1.PlacementRecord{Companions: before}); !slices.Equal(got, before) {
+		t.Errorf("recorded before it was rolled out: %v", got)
+	}
+	d.placed.targets, d.joined = nil, nil // nobody has pods of an earlier revision
+	if got := d.companionsOf(&v1alpha1.PlacementRecord{Companions: before}); !slices.Equal(got, before[1:]) {
+		t.Errorf("recorded after it was rolled out: %v", got)
+	}
+	listed()
+	if got := d.companionsOf(&v1alpha1.PlacementRecord{Companions: before}); got != nil {
+		t.Errorf("recorded of none: %v", got)
 	}
 }
