@@ -256,6 +256,30 @@ func foreignCarrier(live *workv1alpha1.Work, want carrier, users companions.User
 	}
 }
 
+// refuseCarried fails when the workload is a companion on one of its clusters. Karmada gives the Works of its own the names that carriers
+// have, and would make a template's Work of somebody's carrier.
+func refuseCarried(desired backends.Desired, carrierAt func(types.NamespacedName) (*workv1alpha1.Work, error)) error {
+	for _, t := range desired.Targets {
+		live, err := carrierAt(carrierKey(t.Cluster, desired.Template))
+		if err != nil {
+			return err
+		}
+		if live == nil || !isCarrier(live) || claimed(live) {
+			continue
+		}
+		whose := "FleetWorkload " + live.Annotations[v1alpha1.AnnotationOwner]
+		if isShared(live) {
+			whose = "FleetWorkloads whose pods refer to it"
+		}
+		return &backends.Error{
+			Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: desired.Workload.Name,
+			Message: fmt.Sprintf("%s is on %s already, as a companion of %s", titleOf(live), t.Cluster, whose),
+			Remedy:  "give this workload another name, leave that cluster out of spec.placement, or take the companion out there first",
+		}
+	}
+	return nil
+}
+
 // claimed tells whether Karmada has made the Work one of a binding's: somebody propagates the same object.
 func claimed(w *workv1alpha1.Work) bool {
 	return w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] != ""

@@ -177,6 +177,10 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if err := checkOwners(desired.Query, live); err != nil {
 		return backends.Progress{}, err
 	}
+	err = refuseCarried(desired, func(at types.NamespacedName) (*workv1alpha1.Work, error) { return d.carrier(ctx, at) })
+	if err != nil {
+		return backends.Progress{}, err
+	}
 	if _, err := choose(desired.Query, clusters, live); err != nil {
 		return backends.Progress{}, err
 	}

@@ -2,11 +2,21 @@ package karmada
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // TestEventsAreForAllWhoLook: a FleetWorkload that is refused, since the workload is another one's, takes nobody's events away.
@@ -32,5 +42,92 @@ func TestEventsAreForAllWhoLook(t *testing.T) {
 	w.forget(rightful)
 	if len(w.owners) != 0 {
 		t.Errorf("remembered: %v", w.owners)
+	}
+}
+
+// TestAWorkloadThatIsACompanion: Karmada would make its own Work of the carrier, under the feet of who has the companion.
+func TestAWorkloadThatIsACompanion(t *testing.T) {
+	desired := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 1}, share{cluster: "m2", replicas: 1})
+	other := backends.Key{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: "other"}, UID: "other"}
+	for name, test := range map[string]struct {
+		shared bool
+		edit   func(*workv1alpha1.Work)
+		want   string
+	}{
+		"another's":           {false, func(*workv1alpha1.Work) {}, "on m2 already, as a companion of FleetWorkload " + other.String()},
+		"what pods refer to":  {true, func(*workv1alpha1.Work) {}, "FleetWorkloads whose pods refer to it"},
+		"Karmada's own":       {false, func(w *workv1alpha1.Work) { delete(w.Labels, companions.Label) }, ""},
+		"one that is claimed": {false, func(w *workv1alpha1.Work) { w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] = "1" }, ""},
+	} {
+		c, err := renderCarrier(other, "m2", backends.Companion{Object: desired.Template, Shared: test.shared}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.edit(c.work)
+		err = refuseCarried(desired, func(at types.NamespacedName) (*workv1alpha1.Work, error) {
+			if at != (types.NamespacedName{Namespace: c.work.Namespace, Name: c.work.Name}) {
+				return nil, nil
+			}
+			return c.work, nil
+		})
+		if test.want == "" && err != nil || test.want != "" && (backends.CodeOf(err) != backends.CodeNameConflict || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTwoGroupsOneBinding: the names of Karmada's bindings have no group (names.GenerateBindingName), so that two StatefulSets of one name
+// meet there, which no member would mind. The first one keeps the binding; the second is told, hears of it, and takes nothing with it.
+func TestTwoGroupsOneBinding(t *testing.T) {
+	of := func(name, group, version string) backends.Query {
+		q := testQuery()
+		q.Key = backends.Key{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: name}, UID: types.UID(name)}
+		q.Workload.GVK = schema.GroupVersionKind{Group: group, Version: version, Kind: "StatefulSet"}
+		return q
+	}
+	first, second := of("first", "apps", "v1"), of("second", "apps.kruise.io", "v1beta1")
+	if bindingOf(first.Workload) != bindingOf(second.Workload) {
+		t.Fatal("they do not meet")
+	}
+	elsewhere := second.Workload
+	elsewhere.Namespace = "other"
+	if bindingOf(first.Workload) == bindingOf(elsewhere) {
+		t.Error("two namespaces meet")
+	}
+	template := func(q backends.Query) *unstructured.Unstructured {
+		obj := newObject(q.Workload.GVK, q.Workload.Namespace, q.Workload.Name, q.Key)
+		obj.SetUID("template of " + q.Key.UID)
+		return obj
+	}
+	w := newWork(&workv1alpha1.Work{Spec: workv1alpha1.WorkSpec{Workload: workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{
+		RawExtension: runtime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"fleetworkload.io/uid":"first"}}}`)},
+	}}}}})
+	live := func(q backends.Query) world {
+		b := &workv1alpha2.ResourceBinding{}
+		b.Name, b.Namespace = bindingName(q.Workload), testNamespace
+		b.Annotations = map[string]string{scopeOf(first.Workload).claim: policyName(first)}
+		b.Spec.Resource = workv1alpha2.ObjectReference{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: testNamespace, Name: testName, UID: template(first).GetUID(),
+		}
+		return world{template: template(q), binding: b, works: []work{w}}
+	}
+	if err := checkOwners(first, live(first)); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if err := checkOwners(second, live(second)); backends.CodeOf(err) != backends.CodeNameConflict {
+		t.Errorf("the second: %v", err)
+	}
+	if own := live(first).own(first); own.binding == nil || len(own.works) != 1 {
+		t.Errorf("the first has %+v", own)
+	}
+	own := live(second).own(second)
+	if own.binding != nil || len(own.works) != 0 {
+		t.Errorf("the second has %+v", own)
+	}
+	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan} {
+		step := decideDelete(second, policy, own, backends.Fleet{}, time.Now())
+		if len(step.release) > 0 || slices.ContainsFunc(step.writes, func(w write) bool { return w.object.GetLabels()[v1alpha1.LabelUID] != "second" }) {
+			t.Errorf("%s takes more with it: %+v", policy, step)
+		}
 	}
 }

@@ -591,12 +591,15 @@ func (d *Driver) refuseTwice(ctx context.Context, target clusterPlan, live *unst
 		if other.GetName() == target.work.GetName() || live != nil && !older(other, live) {
 			continue
 		}
+		whose := "FleetWorkload " + other.GetAnnotations()[v1alpha1.AnnotationOwner] + " delivers"
+		if isShared(other) {
+			whose = "FleetWorkloads whose pods refer to it deliver"
+		}
 		return &backends.Error{
 			Code: backends.CodeNameConflict, Field: "spec.template.metadata.name",
-			Value: fmt.Sprint(firstManifest(target.work)["kind"]) + "/" + unstructuredName(target.work),
-			Message: "FleetWorkload " + other.GetAnnotations()[v1alpha1.AnnotationOwner] +
-				" delivers the same object to cluster " + target.cluster,
-			Remedy: "give the template another name",
+			Value:   fmt.Sprint(firstManifest(target.work)["kind"]) + "/" + unstructuredName(target.work),
+			Message: whose + " the same object to cluster " + target.cluster,
+			Remedy:  "give the template another name",
 		}
 	}
 	return nil
