@@ -104,7 +104,11 @@ func (d *Driver) applyPlacement(ctx context.Context, p plan) (selected backends.
 	case live == nil:
 		key := p.desired.Key.NamespacedName
 		d.successors.add(client.ObjectKeyFromObject(p.placement), key) // before the look, so that no event is missed after it
-		if stale, err := d.hasDecisions(ctx, p.placement); err != nil || stale {
+		stale, err := d.hasDecisions(ctx, p.placement)
+		if err == nil && stale {
+			_, err = d.showAgain(ctx, p.placement, p.desired.Key.UID)
+		}
+		if err != nil || stale {
 			return selected, []string{"the former Placement's decisions to go"}, err
 		}
 		d.successors.drop(key, nil)
@@ -435,20 +439,31 @@ func (d *Driver) createWork(ctx context.Context, work *unstructured.Unstructured
 	if !apierrors.IsAlreadyExists(err) {
 		return explain("create "+title(work), err)
 	}
-	partial := &metav1.PartialObjectMetadata{}
-	partial.SetGroupVersionKind(manifestWorkGVK)
-	if err := d.hub.Get(ctx, client.ObjectKeyFromObject(work), partial); err != nil {
-		return explain("get "+title(work), client.IgnoreNotFound(err))
-	}
-	if partial.Labels[v1alpha1.LabelUID] != string(key.UID) {
+	partial, err := d.showAgain(ctx, work, key.UID)
+	if err == nil && partial != nil && partial.Labels[v1alpha1.LabelUID] != string(key.UID) {
 		return nameConflict(work)
 	}
-	if partial.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator {
+	return err
+}
+
+// showAgain puts the label back by which the cache has an object, when somebody took it off one that has the UID as its label: nobody
+// would look at it again. It returns what the hub has; nil when that is nothing.
+func (d *Driver) showAgain(ctx context.Context, obj *unstructured.Unstructured, uid types.UID) (*metav1.PartialObjectMetadata, error) {
+	partial := &metav1.PartialObjectMetadata{}
+	partial.SetGroupVersionKind(obj.GroupVersionKind())
+	if err := d.hub.Get(ctx, client.ObjectKeyFromObject(obj), partial); err != nil {
+		return nil, explain("get "+title(obj), client.IgnoreNotFound(err))
+	}
+	return partial, d.label(ctx, partial, uid)
+}
+
+func (d *Driver) label(ctx context.Context, partial *metav1.PartialObjectMetadata, uid types.UID) error {
+	if partial.Labels[v1alpha1.LabelUID] != string(uid) || partial.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator {
 		return nil
 	}
-	// Somebody took the label off by which the cache has it: nobody would look at it again.
-	return explain("put the label "+v1alpha1.LabelManagedBy+" back on "+title(work), client.IgnoreNotFound(d.hub.Patch(ctx, partial,
-		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelManagedBy, v1alpha1.ManagedByOperator)))))
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelManagedBy, v1alpha1.ManagedByOperator)
+	err := client.IgnoreNotFound(d.hub.Patch(ctx, partial, client.RawPatch(types.MergePatchType, patch)))
+	return explain(fmt.Sprintf("put the label %s back on %s %s/%s", v1alpha1.LabelManagedBy, partial.Kind, partial.Namespace, partial.Name), err)
 }
 
 // upToDate also sees fields that somebody has added to the manifest: for the API server it is one value.
@@ -744,11 +759,21 @@ func (d *Driver) deleteWorks(ctx context.Context, works []*unstructured.Unstruct
 	return progress(waiting), err
 }
 
+// leftOnHub tells whether the hub has an object of the workload that no cache shows. One that none would show for ever shows again.
 func (d *Driver) leftOnHub(ctx context.Context, gvk schema.GroupVersionKind, key backends.Key) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := d.hub.List(ctx, list, client.MatchingLabels{v1alpha1.LabelUID: string(key.UID)}, client.Limit(1))
-	return len(list.Items) > 0, explain("list "+gvk.Kind, err)
+	err := d.hub.List(ctx, list, client.MatchingLabels{v1alpha1.LabelUID: string(key.UID)})
+	if err != nil {
+		return false, explain("list "+gvk.Kind, err)
+	}
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(gvk)
+		if err := d.label(ctx, &list.Items[i], key.UID); err != nil {
+			return true, err
+		}
+	}
+	return len(list.Items) > 0, nil
 }
 
 // pruneBindings removes our set bindings with the last FleetWorkload of the namespace.

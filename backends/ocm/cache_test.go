@@ -2,20 +2,25 @@ package ocm
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // emptyCache has nothing.
@@ -54,28 +59,89 @@ func TestDecisionsOfFormerPlacements(t *testing.T) {
 	}
 }
 
-// TestALabelThatWasTakenOff: without it a ManifestWork is in no cache, and would be made again on every pass.
+// TestALabelThatWasTakenOff: without the label by which the cache has it, an object would be awaited for ever: a ManifestWork and a
+// companion's to be shown, a Placement to be followed by another one, and all of them to go. What is somebody else's stays unlabelled.
 func TestALabelThatWasTakenOff(t *testing.T) {
-	key := wantedDelivery().Key
-	live := newOwnedObject(manifestWorkGVK, key, "m1", workName(key))
-	labels := live.GetLabels()
-	delete(labels, v1alpha1.LabelManagedBy)
-	live.SetLabels(labels)
-	d := &Driver{hub: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(live).Build()}
-	p, err := newPlan(wantedDelivery(), Options{}.withDefaults())
+	desired := wantedDelivery()
+	desired.Companions = []backends.Companion{{Object: (&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings", "namespace": "shop"},
+	}}), Resource: "configmaps"}}
+	key := desired.Key
+	p, err := newPlan(desired, Options{}.withDefaults())
 	if err != nil {
 		t.Fatal(err)
 	}
-	work := p.targets[0].work.DeepCopy()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(workv1.Install(scheme), clusterv1beta1.Install(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	work, carrier := p.targets[0].work.DeepCopy(), p.targets[0].carriers[0]
 	work.SetNamespace("m1")
-	if err := d.createWork(t.Context(), work, key); err != nil {
-		t.Fatal(err)
+	for name, test := range map[string]struct {
+		obj *unstructured.Unstructured
+		// conflicts says that it cannot be told apart from somebody else's when its UID is another one.
+		conflicts bool
+		look      func(*Driver) error
+	}{
+		"a ManifestWork that is to be made": {work, true, func(d *Driver) error { return d.createWork(t.Context(), work, key) }},
+		"a companion's that is to be made": {carrier.work, true, func(d *Driver) error {
+			return d.createCarrier(t.Context(), carrier, carrier.work.DeepCopy(), companions.Need{}, key)
+		}},
+		"a Placement that is to be made": {p.placement, false, func(d *Driver) error {
+			_, waiting, err := d.applyPlacement(t.Context(), p)
+			if len(waiting) != 1 {
+				t.Errorf("waits for %q", waiting)
+			}
+			return err
+		}},
+		"a ManifestWork that is to go": {work, false, func(d *Driver) error {
+			_, err := d.leftOnHub(t.Context(), manifestWorkGVK, key)
+			return err
+		}},
+		"a companion's that is to go": {carrier.work, false, func(d *Driver) error {
+			_, err := d.leftOnHub(t.Context(), manifestWorkGVK, key)
+			return err
+		}},
+		"a Placement that is to go": {p.placement, false, func(d *Driver) error {
+			_, err := d.leftOnHub(t.Context(), placementGVK, key)
+			return err
+		}},
+	} {
+		for _, uid := range []types.UID{key.UID, "other"} {
+			live := test.obj.DeepCopy()
+			labels := live.GetLabels()
+			delete(labels, v1alpha1.LabelManagedBy)
+			labels[v1alpha1.LabelUID] = string(uid)
+			live.SetLabels(labels)
+			d := &Driver{
+				hub:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build(),
+				cache: oneDecision{placement: p.placement.GetName()},
+			}
+			err := test.look(d)
+			if refused := backends.CodeOf(err) == backends.CodeNameConflict; refused != (test.conflicts && uid != key.UID) || err != nil && !refused {
+				t.Errorf("%s, of %s: %v", name, uid, err)
+			}
+			got := unstructuredOf(live.GroupVersionKind())
+			if err := d.hub.Get(t.Context(), client.ObjectKeyFromObject(live), got); err != nil {
+				t.Fatal(err)
+			}
+			if shown := got.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator; shown != (uid == key.UID) {
+				t.Errorf("%s, of %s: labels %v", name, uid, got.GetLabels())
+			}
+		}
 	}
-	got := unstructuredOf(manifestWorkGVK)
-	if err := d.hub.Get(t.Context(), client.ObjectKeyFromObject(live), got); err != nil {
-		t.Fatal(err)
+}
+
+// oneDecision has a PlacementDecision of a Placement, and nothing else.
+type oneDecision struct {
+	emptyCache
+
+	placement string
+}
+
+func (c oneDecision) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if decisions, is := list.(*clusterv1beta1.PlacementDecisionList); is {
+		decisions.Items = []clusterv1beta1.PlacementDecision{{ObjectMeta: metav1.ObjectMeta{Name: c.placement + "-1"}}}
 	}
-	if got.GetLabels()[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator {
-		t.Errorf("labels %v", got.GetLabels())
-	}
+	return nil
 }

@@ -185,15 +185,13 @@ func (d *Driver) createCarrier(
 	if !apierrors.IsAlreadyExists(err) {
 		return explainCarrier("create", work, c.companion, err)
 	}
-	partial := &metav1.PartialObjectMetadata{}
-	partial.SetGroupVersionKind(manifestWorkGVK)
-	if err := d.hub.Get(ctx, at, partial); err != nil {
-		return explain("get "+title(work), client.IgnoreNotFound(err))
-	}
-	if partial.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator {
+	partial, err := d.showAgain(ctx, work, types.UID(work.GetLabels()[v1alpha1.LabelUID]))
+	switch {
+	case err != nil || partial == nil || partial.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator:
+		return err
+	default:
 		return companions.NameConflict(c.companion.Object, "a ManifestWork "+at.String()+" that the operator did not create")
 	}
-	return nil
 }
 
 // patchCarrier writes what differs, unless the carrier has changed since it was read.
