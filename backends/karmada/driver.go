@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -293,6 +294,9 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if behind := d.expected.behind(query, live); behind != "" {
 		return backends.Progress{Waiting: behind}, nil
 	}
+	if unseen, err := d.showAgain(ctx, query, live); err != nil || unseen != "" {
+		return backends.Progress{Waiting: unseen}, err
+	}
 	step := decideDelete(query, policy, live, toFleet(clusters), time.Now())
 	for _, w := range step.writes {
 		if w.remove || w.object.GetKind() == kindOf(live.policy) || w.object.GetKind() == kindOf(live.override) {
@@ -481,6 +485,41 @@ func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstruct
 	obj := reference(want.GetAPIVersion(), want.GetKind(), want.GetNamespace(), want.GetName())
 	obj.SetAnnotations(found.Annotations)
 	return nameConflict(obj, q.Workload.Name)
+}
+
+// showAgain puts the label back by which the cache has an object, when somebody took it off one of the workload's: it would be awaited
+// for ever, or stay. It says what is awaited then.
+func (d *Driver) showAgain(ctx context.Context, q backends.Query, live world) (waiting string, err error) {
+	name, kinds := policyName(q), scopeOf(q.Workload)
+	for _, object := range []struct {
+		live *unstructured.Unstructured
+		gvk  schema.GroupVersionKind
+		name string
+	}{{live.template, q.Workload.GVK, q.Workload.Name}, {live.policy, kinds.policy, name}, {live.override, kinds.override, name}} {
+		if object.live != nil {
+			continue
+		}
+		found := &metav1.PartialObjectMetadata{}
+		found.SetGroupVersionKind(object.gvk)
+		at := types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name}
+		err := d.client.Get(ctx, at, found)
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return "", backends.Classify(fmt.Sprintf("get %s %s", object.gvk.Kind, at), err)
+		}
+		if found.Labels[v1alpha1.LabelUID] != string(q.Key.UID) || found.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelManagedBy, v1alpha1.ManagedByOperator)
+		err = client.IgnoreNotFound(d.client.Patch(ctx, found, client.RawPatch(types.MergePatchType, patch)))
+		if err != nil {
+			return "", backends.Classify(fmt.Sprintf("label %s %s", object.gvk.Kind, at), err)
+		}
+		waiting = fmt.Sprintf("the cache to show %s %s", object.gvk.Kind, at)
+	}
+	return waiting, nil
 }
 
 func kindOf(obj *unstructured.Unstructured) string {

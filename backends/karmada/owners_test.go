@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
@@ -128,6 +130,37 @@ func TestTwoGroupsOneBinding(t *testing.T) {
 		step := decideDelete(second, policy, own, backends.Fleet{}, time.Now())
 		if len(step.release) > 0 || slices.ContainsFunc(step.writes, func(w write) bool { return w.object.GetLabels()[v1alpha1.LabelUID] != "second" }) {
 			t.Errorf("%s takes more with it: %+v", policy, step)
+		}
+	}
+}
+
+// TestALabelThatWasTakenOff: without the label by which the cache has it, the template would be awaited for ever when it is to go, and a
+// policy would stay.
+func TestALabelThatWasTakenOff(t *testing.T) {
+	q := testQuery()
+	rendered := mustRender(t, desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 1}))
+	for _, uid := range []string{testUID, "other"} {
+		for _, lost := range []*unstructured.Unstructured{rendered.template, rendered.policy, rendered.override} {
+			live := world{template: rendered.template, policy: rendered.policy, override: rendered.override}
+			for _, have := range []**unstructured.Unstructured{&live.template, &live.policy, &live.override} {
+				if *have == lost {
+					*have = nil
+				}
+			}
+			unlabelled := lost.DeepCopy()
+			unlabelled.SetLabels(map[string]string{v1alpha1.LabelUID: uid})
+			d := &Driver{client: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(unlabelled).Build()}
+			waiting, err := d.showAgain(t.Context(), q, live)
+			if err != nil || strings.Contains(waiting, "the cache to show "+lost.GetKind()) != (uid == testUID) {
+				t.Errorf("%s of %s: waits for %q, %v", lost.GetKind(), uid, waiting, err)
+			}
+			got := reference(lost.GetAPIVersion(), lost.GetKind(), lost.GetNamespace(), lost.GetName())
+			if err := d.client.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
+				t.Fatal(err)
+			}
+			if shown := got.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator; shown != (uid == testUID) {
+				t.Errorf("%s of %s: labels %v", lost.GetKind(), uid, got.GetLabels())
+			}
 		}
 	}
 }
