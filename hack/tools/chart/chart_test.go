@@ -78,20 +78,25 @@ func parse(t *testing.T, manifests ...string) objects {
 	return found
 }
 
-func render(t *testing.T, values object) (objects, error) {
+func renderFiles(t *testing.T, values object, capabilities *chartutil.Capabilities) (map[string]string, error) {
 	t.Helper()
 	loaded, err := loader.LoadDir(chartDir)
 	if err != nil {
 		t.Fatalf("load chart: %v", err)
 	}
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = kubeVersion
 	release := chartutil.ReleaseOptions{Name: "fleetworkload", Namespace: namespace, Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(loaded, values, release, capabilities)
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(loaded, all)
+	return engine.Render(loaded, all)
+}
+
+func render(t *testing.T, values object) (objects, error) {
+	t.Helper()
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = kubeVersion
+	files, err := renderFiles(t, values, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +152,31 @@ func TestBasesBuild(t *testing.T) {
 	for _, base := range []string{"crd", "default", "manager", "samples", "backends/karmada", "backends/ocm"} {
 		if len(build(t, base)) == 0 {
 			t.Errorf("config/%s is empty", base)
+		}
+	}
+}
+
+// TestTheNamespaceStaysWhereItIs: Karmada makes a namespace of its control plane on all members, unless a label says not to. With Helm,
+// which cannot label one, a note tells how.
+func TestTheNamespaceStaysWhereItIs(t *testing.T) {
+	const label = "namespace.karmada.io/skip-auto-propagation"
+	for _, base := range []string{"default", "backends/karmada", "backends/ocm"} {
+		if got := at(t, build(t, base).get(t, "Namespace/"+namespace), "metadata", "labels", label); got != "true" {
+			t.Errorf("%s: label %s is %v", base, label, got)
+		}
+	}
+	for _, karmada := range []bool{true, false} {
+		capabilities := chartutil.DefaultCapabilities.Copy()
+		capabilities.KubeVersion = kubeVersion
+		if karmada {
+			capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), "policy.karmada.io/v1alpha1")
+		}
+		files, err := renderFiles(t, object{}, capabilities)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := files["fleetworkload/templates/NOTES.txt"]; strings.Contains(notes, "kubectl label namespace "+namespace+" "+label+"=true") != karmada {
+			t.Errorf("on Karmada %v, the notes say:\n%s", karmada, notes)
 		}
 	}
 }
