@@ -106,15 +106,16 @@ type item struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	// Source is where the object was read.
-	Source       string             `json:"source"`
-	Health       v1alpha1.Health    `json:"health"`
-	Reason       interpreter.Reason `json:"reason"`
-	Message      string             `json:"message"`
-	Replicas     replicas           `json:"replicas"`
-	Progress     *progress          `json:"progress,omitempty"`
-	UpToDate     bool               `json:"upToDate"`
-	Fields       []field            `json:"fields"`
-	Dependencies []dependency       `json:"dependencies"`
+	Source   string             `json:"source"`
+	Health   v1alpha1.Health    `json:"health"`
+	Reason   interpreter.Reason `json:"reason"`
+	Message  string             `json:"message"`
+	Replicas replicas           `json:"replicas"`
+	Progress *progress          `json:"progress,omitempty"`
+	// UpToDate is null when the kind does not count pods of the newest revision, or has not reported them.
+	UpToDate     *bool        `json:"upToDate"`
+	Fields       []field      `json:"fields"`
+	Dependencies []dependency `json:"dependencies"`
 }
 
 type replicas struct {

@@ -19,8 +19,9 @@ type aggregate struct {
 	Message   string             `json:"message"`
 	Replicas  *replicas          `json:"replicas,omitempty"`
 	// Behind is how many objects told the number of Replicas.
-	Behind   *behind      `json:"behind,omitempty"`
-	UpToDate bool         `json:"upToDate"`
+	Behind *behind `json:"behind,omitempty"`
+	// UpToDate is false when it is of any object, and null when that is not known of some.
+	UpToDate *bool        `json:"upToDate"`
 	Fields   []fleetField `json:"fields"`
 }
 
@@ -43,13 +44,12 @@ type fleetField struct {
 
 // aggregateOf combines the objects; items are what was made of each, in the same order.
 func aggregateOf(kinds *interpreter.Registry, objects []sourced, items []item) aggregate {
-	a := aggregate{Objects: len(items), UpToDate: true, Fields: []fleetField{}}
+	a := aggregate{Objects: len(items), UpToDate: allUpToDate(items), Fields: []fleetField{}}
 	workloads := map[string]bool{}
 	healths := make([]v1alpha1.Health, 0, len(items))
 	for _, i := range items {
 		workloads[i.APIVersion+" "+i.title()] = true
 		healths = append(healths, i.Health)
-		a.UpToDate = a.UpToDate && i.UpToDate
 		if i.Health == v1alpha1.HealthHealthy {
 			a.Healthy++
 		}
@@ -62,6 +62,20 @@ func aggregateOf(kinds *interpreter.Registry, objects []sourced, items []item) a
 		a.combine(kinds.For(objects[0].object.GroupVersionKind()), objects)
 	}
 	return a
+}
+
+// allUpToDate is true or false as far as the objects decide it, and nil else.
+func allUpToDate(items []item) *bool {
+	all := true
+	known := len(items) > 0
+	for _, i := range items {
+		known = known && i.UpToDate != nil
+		all = all && (i.UpToDate == nil || *i.UpToDate)
+	}
+	if all && !known {
+		return nil
+	}
+	return &all
 }
 
 // explain gives the reason of the first object that is as bad as the whole.
@@ -83,7 +97,9 @@ func (a *aggregate) explain(items []item) {
 
 // unread says that there was more than could be read: who knows how that is.
 func (a *aggregate) unread() {
-	a.UpToDate = false
+	if a.UpToDate != nil && *a.UpToDate {
+		a.UpToDate = nil
+	}
 	if worst := interpreter.WorstHealth(a.Health, v1alpha1.HealthUnknown); worst != a.Health {
 		a.Health, a.Reason = worst, interpreter.ReasonMalformed
 		a.Message = fmt.Sprintf("%d of %d healthy, and there is more that could not be read", a.Healthy, a.Objects)
@@ -92,30 +108,19 @@ func (a *aggregate) unread() {
 
 // add sums the numbers that are known, and counts them.
 func (a *aggregate) add(items []item) {
-	a.Replicas, a.Behind = &replicas{}, &behind{}
-	for _, i := range items {
-		for _, number := range []struct {
-			from *int32
-			to   **int32
-			n    *int
-		}{
-			{i.Replicas.Desired, &a.Replicas.Desired, &a.Behind.Desired},
-			{i.Replicas.Current, &a.Replicas.Current, &a.Behind.Current},
-			{i.Replicas.Ready, &a.Replicas.Ready, &a.Behind.Ready},
-			{i.Replicas.Updated, &a.Replicas.Updated, &a.Behind.Updated},
-			{i.Replicas.Available, &a.Replicas.Available, &a.Behind.Available},
-		} {
-			if number.from == nil {
-				continue
-			}
-			sum := *number.from
-			if *number.to != nil {
-				sum += **number.to
-			}
-			*number.to = &sum
-			*number.n++
+	total := func(number func(replicas) *int32) (*int32, int) {
+		numbers := make([]*int32, 0, len(items))
+		for _, i := range items {
+			numbers = append(numbers, number(i.Replicas))
 		}
+		return interpreter.Total(numbers...)
 	}
+	a.Replicas, a.Behind = &replicas{}, &behind{}
+	a.Replicas.Desired, a.Behind.Desired = total(func(r replicas) *int32 { return r.Desired })
+	a.Replicas.Current, a.Behind.Current = total(func(r replicas) *int32 { return r.Current })
+	a.Replicas.Ready, a.Behind.Ready = total(func(r replicas) *int32 { return r.Ready })
+	a.Replicas.Updated, a.Behind.Updated = total(func(r replicas) *int32 { return r.Updated })
+	a.Replicas.Available, a.Behind.Available = total(func(r replicas) *int32 { return r.Available })
 }
 
 // combine combines the status fields, each in its kind's way.

@@ -30,7 +30,7 @@ func (r interpretation) writeText(out io.Writer) error {
 		page := newPage(&b)
 		page.line("health", verdict(i.Health, i.Reason, i.Message))
 		page.line("replicas", i.Replicas.text(nil, 0))
-		page.line("up to date", i.Replicas.current(i.UpToDate))
+		page.line("up to date", yesOrNo(i.UpToDate))
 		if p := i.Progress; p != nil {
 			page.line("progress", fmt.Sprintf("%d of %d", p.Done, p.Total))
 		}
@@ -56,7 +56,7 @@ func (a aggregate) writeText(b *bytes.Buffer) {
 		return
 	}
 	page.line("replicas", a.Replicas.text(a.Behind, a.Objects))
-	page.line("up to date", a.Replicas.current(a.UpToDate))
+	page.line("up to date", yesOrNo(a.UpToDate))
 	var lines, missing []string
 	for _, f := range a.Fields {
 		// Objects that do not agree have told it all the same.
@@ -133,13 +133,13 @@ func show(v any) string {
 	return orNone(oneLine(fmt.Sprint(v)))
 }
 
-// current words upToDate, which is false as well when nobody counts updated pods.
-func (r replicas) current(upToDate bool) string {
+// yesOrNo words what may be not known.
+func yesOrNo(b *bool) string {
 	switch {
-	case upToDate:
-		return "yes"
-	case r.Updated == nil:
+	case b == nil:
 		return none
+	case *b:
+		return "yes"
 	default:
 		return "no"
 	}

@@ -278,18 +278,14 @@ func count(rows []v1alpha1.ClusterStatus, targets map[string]bool, revision stri
 	}
 }
 
-// sum adds up what clusters reported; a number that no cluster reported stays absent.
+// sum adds up what clusters reported. A number that no cluster reported stays absent, and so does a sum that cannot be.
 func sum(status *v1alpha1.FleetWorkloadStatus, rows []v1alpha1.ClusterStatus) {
 	add := func(field func(v1alpha1.ClusterStatus) *int32) *int32 {
-		var total *int32
+		numbers := make([]*int32, 0, len(rows))
 		for _, r := range rows {
-			if n := field(r); n != nil {
-				if total == nil {
-					total = ptr(int32(0))
-				}
-				*total += *n
-			}
+			numbers = append(numbers, field(r))
 		}
+		total, _ := interpreter.Total(numbers...)
 		return total
 	}
 	status.DesiredReplicas = add(func(r v1alpha1.ClusterStatus) *int32 { return r.Desired })

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"fmt"
+	"math"
 	"math/rand"
 	"strings"
 	"testing"
@@ -130,6 +131,35 @@ func TestOneVerdict(t *testing.T) {
 				if c.ObservedGeneration != 3 || c.Reason == "" || c.LastTransitionTime.IsZero() {
 					t.Errorf("condition %+v is incomplete", c)
 				}
+			}
+		})
+	}
+}
+
+// TestSumsThatCannotBe: one member that reports nonsense makes the sum unknown. A negative one would be refused by the CRD,
+// and no status could be written any more.
+func TestSumsThatCannotBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		m1, m2 int32
+		want   *int32
+		ready  string
+	}{
+		"the most that there can be": {math.MaxInt32 - 3, 3, ptr(int32(math.MaxInt32)), fmt.Sprintf("%d/%d", math.MaxInt32, math.MaxInt32)},
+		"one more":                   {math.MaxInt32 - 2, 3, nil, "?/?"},
+		"twice the most":             {math.MaxInt32, math.MaxInt32, nil, "?/?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Fleet(v1alpha1.FleetWorkloadStatus{}, facts(healthy("m1", test.m1), healthy("m2", test.m2)))
+			for number, got := range map[string]*int32{
+				"replicas": s.Replicas, "ready": s.ReadyReplicas, "updated": s.UpdatedReplicas, "available": s.AvailableReplicas,
+				"desired": s.DesiredReplicas,
+			} {
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("%s: %s", number, diff)
+				}
+			}
+			if s.Ready != test.ready || len(s.Clusters) != 2 || *s.Clusters[0].Replicas != test.m1 {
+				t.Errorf("READY is %s, want %s; rows %+v", s.Ready, test.ready, s.Clusters)
 			}
 		})
 	}

@@ -8,17 +8,17 @@ const kruiseGroup = "apps.kruise.io"
 // which is the same number unless ordinals are reserved or start elsewhere.
 func advancedStatefulSet(version string) Definition {
 	const update = "spec.updateStrategy.rollingUpdate."
-	fields := replicaFields(
-		counter("currentReplicas"),
+	status := kruiseReplicas(
+		told("currentReplicas"),
 		word("currentRevision", Equal), word("updateRevision", Equal),
 	)
 	if version != "v1alpha1" {
-		fields = append(fields, counter("updatedReadyReplicas"), hint("updatedAvailableReplicas"))
+		status = append(status, counter("updatedReadyReplicas"), hint("updatedAvailableReplicas"))
 	}
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "StatefulSet", Resource: "statefulsets",
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
-		Status: fields,
+		Status: status,
 		Spec: []Input{
 			desiredInput(),
 			{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString},
@@ -26,8 +26,8 @@ func advancedStatefulSet(version string) Definition {
 			{Name: "paused", At: update + "paused", Type: TypeBool},
 		},
 		Lets:      replicatedLets(`strategy == "OnDelete"`, "kept(partition, desired)"),
-		Rules:     rolloutRules("paused && updatedReplicas < expected && replicas >= desired", true),
-		Counts:    replicaCounts(),
+		Rules:     kruiseRollout(),
+		Counts:    replicaCounts("availableReplicas"),
 		Partition: &Partition{Path: update + "partition", Meaning: PartitionKept},
 	}
 }

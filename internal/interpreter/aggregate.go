@@ -106,6 +106,7 @@ func (t *total) result(field *Field, fleet Fleet) FleetField {
 	switch field.Combine {
 	case Sum:
 		v.i = t.sum
+		out.Known = out.Known && t.sum <= maxInt
 	case Any, All:
 		v, out.Known = t.verdict(field, fleet)
 		out.Clusters = fleet.Reported
@@ -159,7 +160,8 @@ type FleetField struct {
 	*Field
 	// Clusters is how many clusters are behind the value.
 	Clusters int
-	// Known is false when no cluster has reported the field, or those that have do not agree (Equal).
+	// Known is false when no cluster has reported the field, those that have do not agree (Equal), or they add up to more than
+	// the field's type holds (Sum).
 	Known bool
 	// Number is the value of numbers, Text of all else.
 	Number int64
@@ -171,7 +173,7 @@ func (v FleetField) Value() any {
 	switch {
 	case !v.Known:
 		return nil
-	case v.Type == TypeInt || v.Type == TypeLong:
+	case v.Type == TypeInt || v.Type == TypeLong || v.Type == TypeCount:
 		return v.Number
 	case v.Type == TypeBool:
 		return v.Number == 1
@@ -180,9 +182,9 @@ func (v FleetField) Value() any {
 	}
 }
 
-// Status writes the fleet's status in the shape that the kind's own has. What is not known is left out, but for strings
-// that the CRD requires, which are empty then; so are conditions that do not hold, as job controllers do. It is nil when
-// no cluster has reported.
+// Status writes the fleet's status in the shape that the kind's own has. What is not known is left out, but for what the
+// API requires (Field.Required); so are conditions that do not hold, as job controllers do, and the lengths of lists. It is
+// nil when no cluster has reported.
 func (f Fleet) Status() map[string]any {
 	if f.Reported == 0 {
 		return nil
@@ -190,6 +192,9 @@ func (f Fleet) Status() map[string]any {
 	object := map[string]any{}
 	for _, field := range f.Fields {
 		switch v := field.Value(); {
+		case field.Type == TypeCount:
+		case v == nil && field.Required && field.Type == TypeInt:
+			field.Path.put(object, int64(0))
 		case v == nil && field.Required:
 			field.Path.put(object, "")
 		case v == nil || (v == "False" && (field.Combine == Any || field.Combine == All)):
@@ -199,6 +204,22 @@ func (f Fleet) Status() map[string]any {
 	}
 	status, _ := object["status"].(map[string]any)
 	return status
+}
+
+// Total adds up the numbers that are known, and says how many those are. The sum is nil when there are none, and when it is
+// more than an int32 holds: then one of the clusters is wrong, and nobody knows which.
+func Total(numbers ...*int32) (sum *int32, known int) {
+	total := int64(0)
+	for _, n := range numbers {
+		if n != nil {
+			total += int64(*n)
+			known++
+		}
+	}
+	if known == 0 || total > maxInt {
+		return nil, known
+	}
+	return ptr(int32(total)), known
 }
 
 // worstFirst orders health: what is decided badly, then what is not known, then what is on its way.

@@ -80,6 +80,14 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
+// TestAggregateThatCannotBe: Karmada could never write a status with a sum that the field does not hold.
+func TestAggregateThatCannotBe(t *testing.T) {
+	fleet := aggregated(t, kindOf(t, "batch/v1", "Job"), `{"succeeded":2147483647,"failed":1}`, `{"succeeded":1,"failed":1}`)
+	if s := fleet.Status(); s["succeeded"] != nil || s["failed"] != int64(2) {
+		t.Errorf("got %v", s)
+	}
+}
+
 func TestAggregateEqualAndWorst(t *testing.T) {
 	clones := kindOf(t, kruise1, "CloneSet")
 	a, b := `{"updateRevision":"a","observedGeneration":1}`, `{"updateRevision":"b","observedGeneration":1}`
@@ -149,14 +157,20 @@ func floats(tb testing.TB, status map[string]any) map[string]any {
 // null, of the wrong type, or huge.
 func randomStatus(r *rand.Rand, kind *Kind, wrong int) map[string]any {
 	root := map[string]any{"status": map[string]any{}}
+	// Whole and consistent statuses are among them, or hardly any would be healthy.
+	whole, base := r.Intn(3) == 0, int64(r.Intn(4))
 	for _, f := range kind.Status {
-		if r.Intn(3) == 0 {
+		if r.Intn(3) == 0 && (!whole || f.Type == TypeString) {
 			continue
 		}
 		var v any
 		switch f.Type {
+		case TypeCount:
+			v = make([]any, r.Intn(3))
 		case TypeInt:
-			v = int64(r.Intn(4))
+			if v = base; !whole && r.Intn(2) == 0 {
+				v = int64(r.Intn(4))
+			}
 		case TypeLong:
 			v = int64(r.Intn(3))
 		case TypeBool:

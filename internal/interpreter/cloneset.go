@@ -1,13 +1,13 @@
 package interpreter
 
 // cloneSet is CloneSet in v1alpha1 (kruise-api apps/v1alpha1). OpenKruise 1.9 adds a progress deadline and OnDelete in
-// the same version. A paused CloneSet still scales, so a pause counts only once all pods are there.
+// the same version.
 func cloneSet() Definition {
 	return Definition{
 		Group: kruiseGroup, Version: "v1alpha1", Kind: "CloneSet", Resource: "clonesets",
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
-		Status: replicaFields(
-			counter("updatedReadyReplicas"), hint("updatedAvailableReplicas"), counter("expectedUpdatedReplicas"),
+		Status: kruiseReplicas(
+			told("updatedReadyReplicas"), hint("updatedAvailableReplicas"), counter("expectedUpdatedReplicas"),
 			word("currentRevision", Equal), word("updateRevision", Equal), word("labelSelector", Equal),
 			conditionField("Progressing", PerCluster), conditionReason("Progressing"),
 		),
@@ -18,8 +18,8 @@ func cloneSet() Definition {
 			{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString},
 		},
 		Lets:      replicatedLets(`strategy == "OnDelete"`, "kept(partition, desired)"),
-		Rules:     rolloutRules("paused && updatedReplicas < expected && replicas >= desired", true, progressFailed("updatedReplicas")),
-		Counts:    replicaCounts(),
+		Rules:     kruiseRollout(progressFailed("updatedReplicas")),
+		Counts:    replicaCounts("availableReplicas"),
 		Partition: &Partition{Path: "spec.updateStrategy.partition", Meaning: PartitionKept, Percent: true},
 	}
 }

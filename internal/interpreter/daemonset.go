@@ -2,10 +2,11 @@ package interpreter
 
 import "github.com/fleetworkload/fleetworkload/api/v1alpha1"
 
-func daemonFields(more ...Field) []Field {
+// daemonFields are a DaemonSet's. updated is how the kind has the number of updated pods.
+func daemonFields(updated Field, more ...Field) []Field {
 	return append([]Field{
-		observedGeneration(), counter("desiredNumberScheduled"), counter("currentNumberScheduled"), counter("updatedNumberScheduled"),
-		counter("numberReady"), counter("numberAvailable"), counter("numberUnavailable"), counter("numberMisscheduled"),
+		observedGeneration(), told("desiredNumberScheduled"), told("currentNumberScheduled"), updated,
+		told("numberReady"), counter("numberAvailable"), counter("numberUnavailable"), told("numberMisscheduled"),
 	}, more...)
 }
 
@@ -21,10 +22,11 @@ func daemonCounts() Counts {
 // ones), onDelete. staged are the rules of a kind that can be paused and has a partition, with paused, and selected (only
 // some nodes are updated, and which is not told).
 func daemonRules(staged bool) []Rule {
-	var rules, held []Rule
+	rules := incomplete("desiredNumberScheduled", "currentNumberScheduled", "numberReady")
+	var held []Rule
 	if staged {
-		rules = []Rule{{When: "paused && updatedNumberScheduled < expected", Health: v1alpha1.HealthSuspended, Reason: ReasonPaused,
-			Message: "paused with {updatedNumberScheduled} of {expected} updated"}}
+		rules = append(rules, append(incomplete("updatedNumberScheduled"), Rule{When: "paused && updatedNumberScheduled < expected", Health: v1alpha1.HealthSuspended, Reason: ReasonPaused,
+			Message: "paused with {updatedNumberScheduled} of {expected} updated"})...)
 		held = []Rule{
 			{When: "selected && updatedNumberScheduled < desiredNumberScheduled", Health: v1alpha1.HealthHealthy, Reason: ReasonSelectedOnly,
 				Message: "only selected nodes are updated: {updatedNumberScheduled} of {desiredNumberScheduled} updated"},
@@ -39,6 +41,11 @@ func daemonRules(staged bool) []Rule {
 			Message: "{currentNumberScheduled} of {wanted} created"},
 		Rule{When: "numberAvailable < max(wanted, currentNumberScheduled)", Health: v1alpha1.HealthProgressing, Reason: ReasonUnavailable,
 			Message: "{numberAvailable} of {wanted} available"},
+		Rule{When: "numberReady < numberAvailable || currentNumberScheduled < numberReady || currentNumberScheduled < updatedNumberScheduled || " +
+			"desiredNumberScheduled < currentNumberScheduled",
+			Health: v1alpha1.HealthUnknown, Reason: ReasonContradictory,
+			Message: "the numbers contradict each other: {currentNumberScheduled} of {desiredNumberScheduled} pods, " +
+				"{updatedNumberScheduled} updated, {numberReady} ready, {numberAvailable} available"},
 		Rule{When: "desiredNumberScheduled == 0", Health: v1alpha1.HealthHealthy, Reason: ReasonNothingToRun, Message: "no node matches"},
 		Rule{When: "onDelete && updatedNumberScheduled < desiredNumberScheduled", Health: v1alpha1.HealthHealthy, Reason: ReasonOnDelete,
 			Message: "pods are updated as they are deleted: {updatedNumberScheduled} of {desiredNumberScheduled} updated"},
@@ -51,7 +58,7 @@ func daemonSet() Definition {
 	return Definition{
 		Group: "apps", Version: "v1", Kind: "DaemonSet", Resource: "daemonsets",
 		PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
-		Status: daemonFields(),
+		Status: daemonFields(counter("updatedNumberScheduled")),
 		Spec:   []Input{{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString}},
 		Lets: []Let{
 			{Name: "onDelete", Type: TypeBool, Expr: `strategy == "OnDelete"`},
@@ -76,7 +83,7 @@ func advancedDaemonSet(version, hash, progressive string, progressiveType Type) 
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "DaemonSet", Resource: "daemonsets",
 		PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
-		Status: daemonFields(Field{Name: hash, Type: TypeString, Combine: Equal, Required: version == "v1alpha1"}),
+		Status: daemonFields(told("updatedNumberScheduled"), Field{Name: hash, Type: TypeString, Combine: Equal, Required: version == "v1alpha1"}),
 		Spec: []Input{
 			{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString},
 			{Name: "partition", At: update + "partition", Type: TypePartition},

@@ -76,9 +76,10 @@ const (
 type Absence string
 
 const (
-	// Zero is for counters that API types omit when they are 0.
+	// Zero is for counters that the API type omits when they are 0 (omitempty), and for nothing else: of a status that
+	// was reported, their absence is 0.
 	Zero Absence = "zero"
-	// Unreported is for fields that are not always set, or that Karmada's own interpreters leave out.
+	// Unreported is for all else: absence says nothing.
 	Unreported Absence = "unreported"
 )
 
@@ -95,7 +96,8 @@ type Field struct {
 	Absent Absence
 	// Order of values for Worst, the worst first. A value that is not listed is worse than all.
 	Order []string
-	// Required is true for strings that the kind's CRD requires, so that a status cannot be written without.
+	// Required is true for what API types never leave out, so that a status cannot be written without: "" and 0 stand there
+	// then. In one that was read, absence is Unreported all the same: it is only a part of a status.
 	Required bool
 
 	// Path is from the object's root. It is set when the definition is compiled.
@@ -173,6 +175,10 @@ type Reason string
 const (
 	// ReasonMalformed surfaces when a field has a type that its kind's API does not give it.
 	ReasonMalformed Reason = "Malformed"
+	// ReasonIncomplete surfaces when a report lacks a number that its kind's status always has.
+	ReasonIncomplete Reason = "Incomplete"
+	// ReasonContradictory surfaces when what a report says cannot all be true.
+	ReasonContradictory Reason = "Contradictory"
 	// ReasonDesiredUnknown surfaces when nobody says how many replicas the cluster is to run.
 	ReasonDesiredUnknown Reason = "DesiredUnknown"
 	// ReasonPartitionUnknown surfaces when it cannot be told how many pods a partition keeps old.
@@ -229,6 +235,8 @@ const (
 	ReasonSelectedOnly Reason = "SelectedOnly"
 	// ReasonNothingToRun surfaces when no pod or no node matches.
 	ReasonNothingToRun Reason = "NothingToRun"
+	// ReasonRunNotSucceeded surfaces for a cron kind whose last run has ended without success.
+	ReasonRunNotSucceeded Reason = "RunNotSucceeded"
 	// ReasonScheduled surfaces for cron kinds that are not suspended.
 	ReasonScheduled Reason = "Scheduled"
 	// ReasonSucceeded surfaces when a job has finished well.
@@ -289,11 +297,11 @@ func compile(d Definition) (*Kind, error) {
 		if in.Derive != "" && derivations[in.Derive] == nil {
 			return nil, fmt.Errorf("%s %s: input %s: no derivation %s", d.Version, d.Kind, in.Name, in.Derive)
 		}
-		if err := k.declare(in.Name, in.Type); err != nil {
+		if err := k.declare(variableOf(in.Name, in.Type, false)); err != nil {
 			return nil, err
 		}
 	}
-	if err := k.declare("seen", TypeBool); err != nil {
+	if err := k.declare(variableOf("seen", TypeBool, true)); err != nil {
 		return nil, err
 	}
 	k.Lets = slices.Clone(d.Lets)
@@ -312,7 +320,7 @@ func (k *Kind) compileFields() error {
 		}
 		if f.Absent == "" {
 			f.Absent = Unreported
-			if f.Type == TypeInt {
+			if f.Type == TypeInt || f.Type == TypeCount {
 				f.Absent = Zero
 			}
 		}
@@ -325,21 +333,33 @@ func (k *Kind) compileFields() error {
 			f.Path = Path{{Key: "metadata"}, {Key: fieldGeneration}}
 		}
 		k.observes = k.observes || f.Name == fieldObservedGeneration
-		if err := k.declare(f.Name, f.Type); err != nil {
+		if err := k.declare(variableOf(f.Name, f.Type, f.Absent == Zero)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Kind) declare(name string, t Type) error {
+// named is a variable that is to be declared.
+type named struct {
+	name string
+	variable
+}
+
+func variableOf(name string, t Type, always bool) named {
+	return named{name: name, variable: variable{typ: t, always: always}}
+}
+
+func (k *Kind) declare(n named) error {
+	name := n.name
 	if _, twice := k.vars[name]; twice {
 		return fmt.Errorf("%s %s: %s is declared twice", k.Version, k.Kind, name)
 	}
 	if len(k.vars) == maxSlots {
 		return fmt.Errorf("%s %s: more than %d variables", k.Version, k.Kind, maxSlots)
 	}
-	k.vars[name] = variable{slot: len(k.vars), typ: t}
+	n.slot = len(k.vars)
+	k.vars[name] = n.variable
 	return nil
 }
 
@@ -351,7 +371,7 @@ func (k *Kind) compileExpressions() error {
 			return fmt.Errorf("%s %s: %s: %w", k.Version, k.Kind, l.Name, err)
 		}
 		l.Compiled = e
-		if err := k.declare(l.Name, l.Type); err != nil {
+		if err := k.declare(variableOf(l.Name, l.Type, true)); err != nil {
 			return err
 		}
 	}

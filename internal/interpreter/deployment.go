@@ -8,7 +8,9 @@ func deployment() Definition {
 	return Definition{
 		Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments",
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
-		Status: replicaFields(
+		Status: append(append(
+			[]Field{observedGeneration()},
+			fields(counter, "replicas", "readyReplicas", "updatedReplicas", "availableReplicas")...),
 			hint("unavailableReplicas"), hint("terminatingReplicas"),
 			conditionField("Available", All), conditionField("Progressing", PerCluster), conditionReason("Progressing"),
 			conditionField("ReplicaFailure", Any), conditionReason("ReplicaFailure"),
@@ -17,11 +19,16 @@ func deployment() Definition {
 		Lets: []Let{
 			{Name: "expected", Type: TypeInt, Expr: "desired"}, {Name: "surplus", Type: TypeInt, Expr: "replicas - desired"},
 		},
-		Rules: rolloutRules("paused && updatedReplicas < expected", false,
-			progressFailed("updatedReplicas"),
-			Rule{When: `conditionReplicaFailure == "True"`, Health: v1alpha1.HealthDegraded, Reason: ReasonReplicaFailure,
-				Message: "pods cannot be created or deleted: {reasonReplicaFailure}"},
-		),
-		Counts: replicaCounts(),
+		Rules: rollout{
+			pausedWhen: "paused && updatedReplicas < expected", available: "availableReplicas",
+			first: []Rule{
+				progressFailed("updatedReplicas"),
+				{When: `conditionReplicaFailure == "True"`, Health: v1alpha1.HealthDegraded, Reason: ReasonReplicaFailure,
+					Message: "pods cannot be created or deleted: {reasonReplicaFailure}"},
+			},
+			last: []Rule{{When: `has(conditionAvailable) && conditionAvailable != "True"`, Health: v1alpha1.HealthUnknown, Reason: ReasonContradictory,
+				Message: "{availableReplicas} of {desired} are available by number, and the condition Available is {conditionAvailable}"}},
+		}.rules(),
+		Counts: replicaCounts("availableReplicas"),
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/backends"
 )
 
 // Description teaches the operator a kind that is not built in. It stands under kinds in the operator's configuration.
@@ -100,9 +99,6 @@ const (
 type described struct {
 	rules      []celRule
 	hasHealthy bool
-	feedback   []backends.FeedbackField
-	// extra are the paths of Feedback, to put flat values back where rules look for them.
-	extra []Extra
 }
 
 type celRule struct {
@@ -168,7 +164,9 @@ func (d Description) compile(at string) (*Kind, []error) {
 		definition.Counts.Desired = nameDesired
 	}
 	errs = append(errs, d.compileStatus(at, &definition)...)
-	extra, problems := d.compileHealth(at)
+	health, problems := d.compileHealth(at)
+	extras, more := d.compileFeedback(at)
+	problems = append(more, problems...)
 	if errs = append(errs, problems...); len(errs) > 0 {
 		return nil, errs
 	}
@@ -176,7 +174,7 @@ func (d Description) compile(at string) (*Kind, []error) {
 	if err != nil {
 		return nil, []error{fmt.Errorf("%s: %w", at, err)}
 	}
-	k.described = extra
+	k.described, k.extras = health, extras
 	return k, nil
 }
 
@@ -272,9 +270,10 @@ func contains(list []Type, t Type) bool {
 	return false
 }
 
-func (d Description) compileHealth(at string) (*described, []error) {
+// compileFeedback are the paths of Feedback, to put flat values back where rules look for them.
+func (d Description) compileFeedback(at string) ([]Extra, []error) {
 	var errs []error
-	extra := &described{hasHealthy: d.Health.Healthy != ""}
+	var extras []Extra
 	for i, f := range d.Feedback {
 		path, err := ParsePath(f.Path)
 		if err != nil {
@@ -288,9 +287,14 @@ func (d Description) compileHealth(at string) (*described, []error) {
 				errs = append(errs, fmt.Errorf("%s.feedback[%d].name: %q is a field of status already", at, i, f.Name))
 			}
 		}
-		extra.extra = append(extra.extra, Extra{f.Name, path})
-		extra.feedback = append(extra.feedback, backends.FeedbackField{Name: f.Name, Path: path.JSONPath()})
+		extras = append(extras, Extra{f.Name, path})
 	}
+	return extras, errs
+}
+
+func (d Description) compileHealth(at string) (*described, []error) {
+	var errs []error
+	health := &described{hasHealthy: d.Health.Healthy != ""}
 	env, err := cel.NewEnv(
 		cel.Variable("object", cel.DynType), cel.Variable("spec", cel.DynType),
 		cel.Variable("status", cel.DynType), cel.Variable("metadata", cel.DynType),
@@ -316,12 +320,12 @@ func (d Description) compileHealth(at string) (*described, []error) {
 			errs = append(errs, fmt.Errorf("%s: %w", here, err))
 			continue
 		}
-		extra.rules = append(extra.rules, celRule{at: here, health: r.health, name: r.name, program: program})
+		health.rules = append(health.rules, celRule{at: here, health: r.health, name: r.name, program: program})
 	}
-	if len(extra.rules) == 0 && len(errs) == 0 {
+	if len(health.rules) == 0 && len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("%s.health: at least one rule is required", at))
 	}
-	return extra, errs
+	return health, errs
 }
 
 func compileCEL(env *cel.Env, expression string) (cel.Program, error) {

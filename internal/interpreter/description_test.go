@@ -168,7 +168,7 @@ func TestGeneric(t *testing.T) {
 		"stalled":             {"example.io/v1", "Gadget", `{status: {conditions: [{type: Stalled, status: "True"}]}}`, degraded, ReasonKstatus},
 		"only the generation": {"example.io/v1", "Gadget", `{status: {observedGeneration: 2}}`, healthy, ReasonKstatus},
 		"no sign":             {"example.io/v1", "Gadget", `{status: {phase: Fine}}`, unknown, ReasonNoHealthSignal},
-		"no status":           {"v1", "ConfigMap", `{data: {}}`, unknown, ReasonNoHealthSignal},
+		"no status":           {"example.io/v1", "Gadget", `{}`, unknown, ReasonNoHealthSignal},
 		"an unknown version":  {"apps.kruise.io/v1beta1", "CloneSet", `{status: {observedGeneration: 2, replicas: 1}}`, unknown, ReasonUnknownVersion},
 		"a ReplicaSet":        {"apps/v1", "ReplicaSet", `{spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 2, availableReplicas: 2, fullyLabeledReplicas: 2}}`, healthy, ReasonKstatus},
 		"a starting one":      {"apps/v1", "ReplicaSet", `{spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 1}}`, progressing, ReasonKstatus},

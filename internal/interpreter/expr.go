@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -25,6 +26,9 @@ const (
 	TypeString Type = "string"
 	// TypePartition is a whole number or a percentage.
 	TypePartition Type = "partition"
+	// TypeCount is a list of which only the length counts; a number is such a length already. No rule can read it: OCM
+	// feeds back no lists.
+	TypeCount Type = "count"
 	// TypeObject is an object of which only the presence counts; an empty one is absent. For selectors, where empty
 	// means everything.
 	TypeObject Type = "object"
@@ -53,7 +57,8 @@ type value struct {
 //	done(s)         the n of a progress "n/m", 0 when s is none
 //	total(s)        its m
 //
-// A variable that is not set is 0, false or "". There are no loops: evaluation always ends.
+// Strings are ordered by their bytes, as times are. A variable that is not set counts as 0, false or "", and a number that
+// rests on one that is not set is not set either. There are no loops: evaluation always ends.
 type Expr struct {
 	// Op is "int", "string", "bool", "var", a Go operator, or the name of a function.
 	Op   string
@@ -75,6 +80,8 @@ type variables map[string]variable
 type variable struct {
 	slot int
 	typ  Type
+	// always is true when has would say nothing: it is computed, or its absence is zero.
+	always bool
 }
 
 // compileExpr parses an expression. Go's own parser is used, so that there is no grammar of ours to get wrong.
@@ -165,7 +172,7 @@ func binary(t *ast.BinaryExpr, vars variables) (*Expr, error) {
 	case token.ADD, token.SUB:
 		e.Type, ok = TypeInt, numbers
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
-		ok = numbers
+		ok = numbers || (same && x.Type == TypeString)
 	case token.EQL, token.NEQ:
 		ok = numbers || (same && x.Type == TypeString)
 	case token.LAND, token.LOR:
@@ -206,8 +213,8 @@ func call(t *ast.CallExpr, vars variables) (*Expr, error) {
 		args = append(args, e)
 	}
 	if name.Name == "has" {
-		if len(args) != 1 || args[0].Op != "var" {
-			return nil, fmt.Errorf("has takes one variable")
+		if len(args) != 1 || args[0].Op != "var" || vars[args[0].Name].always {
+			return nil, fmt.Errorf("has takes one variable that can be absent")
 		}
 		return &Expr{Op: "has", Type: TypeBool, Name: args[0].Name, slot: args[0].slot}, nil
 	}
@@ -266,7 +273,7 @@ func (e *Expr) eval(env []value) (value, error) {
 		if e.Op == "total" {
 			done = total
 		}
-		return value{i: done, set: true}, nil
+		return value{i: done, set: x.set}, nil
 	case "&&":
 		if x.i == 0 {
 			return truth(false), nil
@@ -291,30 +298,32 @@ func (e *Expr) eval(env []value) (value, error) {
 }
 
 func combine(op string, x, y value) (value, error) {
+	known := x.set && y.set
+	order := cmp.Or(cmp.Compare(x.i, y.i), cmp.Compare(x.s, y.s))
 	switch op {
 	case "+":
-		return value{i: x.i + y.i, set: true}, nil
+		return value{i: x.i + y.i, set: known}, nil
 	case "-":
-		return value{i: x.i - y.i, set: true}, nil
+		return value{i: x.i - y.i, set: known}, nil
 	case "<":
-		return truth(x.i < y.i), nil
+		return truth(order < 0), nil
 	case "<=":
-		return truth(x.i <= y.i), nil
+		return truth(order <= 0), nil
 	case ">":
-		return truth(x.i > y.i), nil
+		return truth(order > 0), nil
 	case ">=":
-		return truth(x.i >= y.i), nil
+		return truth(order >= 0), nil
 	case "==":
 		return truth(x.i == y.i && x.s == y.s), nil
 	case "!=":
 		return truth(x.i != y.i || x.s != y.s), nil
 	case "min":
-		return value{i: min(x.i, y.i), set: true}, nil
+		return value{i: min(x.i, y.i), set: known}, nil
 	case "max":
-		return value{i: max(x.i, y.i), set: true}, nil
-	case "kept", "keptDown":
+		return value{i: max(x.i, y.i), set: known}, nil
+	case "kept", "keptDown": // without a partition none
 		n, err := keptOld(x, y.i, op == "keptDown")
-		return value{i: n, set: true}, err
+		return value{i: n, set: y.set}, err
 	default:
 		return value{}, fmt.Errorf("operator %s is not known", op)
 	}

@@ -14,6 +14,10 @@ import (
 // show is a state on one line: desired/replicas/ready/updated/available, whether it is up to date, health and reason.
 func show(s State) string {
 	var numbers []string
+	upToDate := "-"
+	if s.UpToDate != nil {
+		upToDate = fmt.Sprint(*s.UpToDate)
+	}
 	for _, n := range []*int32{s.Desired, s.Replicas, s.Ready, s.Updated, s.Available} {
 		if n == nil {
 			numbers = append(numbers, "-")
@@ -21,7 +25,7 @@ func show(s State) string {
 		}
 		numbers = append(numbers, fmt.Sprint(*n))
 	}
-	return fmt.Sprintf("%s %t %s %s", strings.Join(numbers, "/"), s.UpToDate, s.Health, s.Reason)
+	return fmt.Sprintf("%s %s %s %s", strings.Join(numbers, "/"), upToDate, s.Health, s.Reason)
 }
 
 // TestFleet interprets what members of the test fleet really said after each step of a kind's life. The objects are
@@ -76,9 +80,9 @@ var fleet = map[string]string{
 	"ads/resume":    "3/3/3/3/3 true Healthy Complete",
 	"ads/stuck":     "3/3/2/1/2 false Progressing Updating",
 
-	"advancedcronjob/create": "-/-/-/-/- false Healthy Scheduled",
-	"advancedcronjob/pause":  "-/-/-/-/- false Suspended Paused",
-	"advancedcronjob/resume": "-/-/-/-/- false Healthy Scheduled",
+	"advancedcronjob/create": "-/-/-/-/- - Healthy Scheduled",
+	"advancedcronjob/pause":  "-/-/-/-/- - Suspended Paused",
+	"advancedcronjob/resume": "-/-/-/-/- - Healthy Scheduled",
 
 	"asts/create":    "2/2/2/2/2 true Healthy Complete",
 	"asts/update":    "2/2/2/2/2 true Healthy Complete",
@@ -90,11 +94,11 @@ var fleet = map[string]string{
 	"asts/resume":    "2/2/2/2/2 true Healthy Complete",
 	"asts/stuck":     "2/2/1/1/1 false Progressing Updating",
 
-	"broadcastjob/create": "-/-/-/-/- false Healthy Succeeded",
+	"broadcastjob/create": "-/-/-/-/- - Healthy Succeeded",
 
-	"broadcastjob-nowhere/create": "-/-/-/-/- false Healthy NothingToRun",
+	"broadcastjob-nowhere/create": "-/-/-/-/- - Healthy NothingToRun",
 
-	"broadcastjob-paused/create": "-/-/-/-/- false Suspended Paused",
+	"broadcastjob-paused/create": "-/-/-/-/- - Suspended Paused",
 
 	"cloneset/create":    "2/2/2/2/2 true Healthy Complete",
 	"cloneset/update":    "2/2/2/2/2 true Healthy Complete",
@@ -106,10 +110,10 @@ var fleet = map[string]string{
 	"cloneset/resume":    "2/2/2/2/2 true Healthy Complete",
 	"cloneset/stuck":     "2/2/1/1/1 false Progressing Updating",
 
-	"cronjob/create": "-/-/-/-/- false Healthy Scheduled",
-	"cronjob/update": "-/-/-/-/- false Healthy Scheduled",
-	"cronjob/pause":  "-/-/-/-/- false Suspended Paused",
-	"cronjob/resume": "-/-/-/-/- false Healthy Scheduled",
+	"cronjob/create": "-/-/-/-/- - Healthy Scheduled",
+	"cronjob/update": "-/-/-/-/- - Healthy Scheduled",
+	"cronjob/pause":  "-/-/-/-/- - Suspended Paused",
+	"cronjob/resume": "-/-/-/-/- - Healthy Scheduled",
 
 	"daemonset/create": "3/3/3/3/3 true Healthy Complete",
 	"daemonset/update": "3/3/3/3/3 true Healthy Complete",
@@ -125,11 +129,11 @@ var fleet = map[string]string{
 
 	"injected/update": "2/2/2/2/2 true Healthy Complete",
 
-	"job/create": "-/-/-/-/- false Healthy Succeeded",
+	"job/create": "-/-/-/-/- - Healthy Succeeded",
 
-	"job-stuck/create": "-/-/-/-/- false Progressing Running",
+	"job-stuck/create": "-/-/-/-/- - Progressing Running",
 
-	"job-suspended/create": "-/-/-/-/- false Suspended Paused",
+	"job-suspended/create": "-/-/-/-/- - Suspended Paused",
 
 	"sidecarset/create":    "0/0/0/0/- true Healthy NothingToRun",
 	"sidecarset/partition": "2/2/2/1/- false Healthy PartitionReached",
@@ -153,19 +157,19 @@ var fleet = map[string]string{
 	"uniteddeployment/back":      "2/2/2/2/2 true Healthy Complete",
 	"uniteddeployment/stuck":     "2/2/1/1/1 false Progressing Updating",
 
-	"workflow/create": "-/-/-/-/- false Healthy Succeeded",
+	"workflow/create": "-/-/-/-/- - Healthy Succeeded",
 
-	"workflow-stuck/create": "-/-/-/-/- false Progressing Running",
+	"workflow-stuck/create": "-/-/-/-/- - Progressing Running",
 
-	"workflow-suspended/create": "-/-/-/-/- false Suspended Paused",
-	"workflow-suspended/resume": "-/-/-/-/- false Healthy Succeeded",
+	"workflow-suspended/create": "-/-/-/-/- - Suspended Paused",
+	"workflow-suspended/resume": "-/-/-/-/- - Healthy Succeeded",
 
 	// Ends that are not good, and beginnings that are held back.
-	"broadcastjob-failed/create":  "-/-/-/-/- false Degraded Failed",
-	"broadcastjob-never/create":   "-/-/-/-/- false Healthy Running", // on every node; it completes nothing by its policy
-	"broadcastjob-resumed/create": "-/-/-/-/- false Suspended Paused",
-	"broadcastjob-resumed/resume": "-/-/-/-/- false Healthy Succeeded",
-	"broadcastjob-waiting/create": "-/-/-/-/- false Progressing Running",
+	"broadcastjob-failed/create":  "-/-/-/-/- - Degraded Failed",
+	"broadcastjob-never/create":   "-/-/-/-/- - Healthy Running", // on every node; it completes nothing by its policy
+	"broadcastjob-resumed/create": "-/-/-/-/- - Suspended Paused",
+	"broadcastjob-resumed/resume": "-/-/-/-/- - Healthy Succeeded",
+	"broadcastjob-waiting/create": "-/-/-/-/- - Progressing Running",
 	"daemonset-nowhere/create":    "0/0/0/0/0 true Healthy NothingToRun",
 	"daemonset-ondelete/create":   "3/3/3/3/3 true Healthy Complete",
 	"daemonset-ondelete/update":   "3/3/3/0/3 false Healthy OnDelete",
@@ -173,9 +177,9 @@ var fleet = map[string]string{
 	"deployment-deadline/update":  "2/2/2/2/2 true Healthy Complete",
 	"deployment-paused/create":    "2/0/0/0/0 false Suspended Paused", // it was paused before it had any pod
 	"deployment-paused/resume":    "2/2/2/2/2 true Healthy Complete",
-	"job-failed/create":           "-/-/-/-/- false Degraded Failed",
-	"job-resumed/create":          "-/-/-/-/- false Suspended Paused",
-	"job-resumed/resume":          "-/-/-/-/- false Healthy Succeeded",
+	"job-failed/create":           "-/-/-/-/- - Degraded Failed",
+	"job-resumed/create":          "-/-/-/-/- - Suspended Paused",
+	"job-resumed/resume":          "-/-/-/-/- - Healthy Succeeded",
 	"statefulset-ondelete/create": "2/2/2/2/2 true Healthy Complete",
 	"statefulset-ondelete/update": "2/2/2/0/2 false Healthy OnDelete",
 	"statefulset-stuck/create":    "2/1/0/1/0 false Progressing Updating", // the second pod waits for the first
@@ -225,12 +229,12 @@ var fleet = map[string]string{
 	"uniteddeployment/back-creating":       "2/0/0/2/0 true Progressing Creating",
 	"uniteddeployment/create-creating":     "2/0/0/2/0 true Progressing Creating",
 
-	"broadcastjob-failed/create-running": "-/-/-/-/- false Progressing Running", // its deadline is to come
-	"broadcastjob-never/create-running":  "-/-/-/-/- false Healthy Running",
-	"broadcastjob/create-running":        "-/-/-/-/- false Progressing Running",
-	"job-failed/create-finishing":        "-/-/-/-/- false Progressing Finishing",
-	"job-failed/create-running":          "-/-/-/-/- false Progressing Running",
-	"job/create-finishing":               "-/-/-/-/- false Progressing Finishing",
-	"job/create-running":                 "-/-/-/-/- false Progressing Running",
-	"workflow/create-running":            "-/-/-/-/- false Progressing Running",
+	"broadcastjob-failed/create-running": "-/-/-/-/- - Progressing Running", // its deadline is to come
+	"broadcastjob-never/create-running":  "-/-/-/-/- - Healthy Running",
+	"broadcastjob/create-running":        "-/-/-/-/- - Progressing Running",
+	"job-failed/create-finishing":        "-/-/-/-/- - Progressing Finishing",
+	"job-failed/create-running":          "-/-/-/-/- - Progressing Running",
+	"job/create-finishing":               "-/-/-/-/- - Progressing Finishing",
+	"job/create-running":                 "-/-/-/-/- - Progressing Running",
+	"workflow/create-running":            "-/-/-/-/- - Progressing Running",
 }

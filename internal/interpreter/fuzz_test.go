@@ -84,7 +84,8 @@ func check(t *testing.T, kind *Kind, report Report) {
 		if kind.Definition.Kind == "DaemonSet" {
 			wanted = *s.Replicas // created progressively
 		}
-		evidence(*s.Available >= wanted, "pods are not available")
+		evidence(s.Available != nil && *s.Available >= wanted, "pods are not available")
+		evidence(s.Ready != nil && *s.Ready >= *s.Available && *s.Replicas >= *s.Ready, "its numbers contradict each other")
 	}
 }
 

@@ -2,8 +2,10 @@ package interpreter
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -21,20 +23,88 @@ const (
 	genericVersion
 )
 
-// genericDefinition are the fields that kstatus reads of any kind (cli-utils pkg/kstatus/status/generic.go).
-func genericDefinition() Definition {
-	return Definition{
-		Status: []Field{
-			{Name: "observed", At: fieldObservedGeneration, Type: TypeLong},
-			conditionField("Ready", All), conditionReason("Ready"),
-			conditionField("Reconciling", Any), conditionField("Stalled", Any), conditionReason("Stalled"),
-		},
-		Rules: []Rule{{Health: v1alpha1.HealthUnknown, Reason: ReasonNoHealthSignal}},
+// generic is what kstatus reads of a kind without rules of ours (cli-utils pkg/kstatus/status/core.go and generic.go). What
+// it does not find it takes for well, so that Current counts only with evidence: a report may be no more than a part.
+type generic struct {
+	// status are the fields that it reads there, extras what it reads elsewhere.
+	status []Field
+	extras []Extra
+	// rules come before kstatus is asked.
+	rules []Rule
+	// evidence are paths from the object's root. Current counts when all of one line are there.
+	evidence [][]Path
+	// known is true for kinds of which kstatus knows more than conditions.
+	known bool
+}
+
+// observation is a field of the kinds whose controllers report what they have observed. It has not the name that makes
+// others wait for it, since not all such kinds have it.
+func observation() Field { return Field{Name: "observed", At: fieldObservedGeneration, Type: TypeLong} }
+
+var (
+	statusKey      = Segment{Key: "status"}
+	generationPath = Path{{Key: "metadata"}, {Key: fieldGeneration}}
+	observedPath   = Path{statusKey, {Key: fieldObservedGeneration}}
+	phasePath      = Path{statusKey, {Key: "phase"}}
+	clusterIPPath  = Path{{Key: "spec"}, {Key: "clusterIP"}}
+)
+
+func conditionPath(kind string) Path {
+	return Path{statusKey, {Key: "conditions", By: "type", Is: kind}, {Key: "status"}}
+}
+
+// genericOf is what kstatus reads of the kind.
+func genericOf(kind schema.GroupKind) generic {
+	switch kind {
+	case schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}:
+		return generic{known: true, evidence: [][]Path{{}}} // to be there is all that they can do
+	case schema.GroupKind{Kind: "Service"}:
+		return generic{
+			known: true, extras: []Extra{{Name: "clusterIP", Path: clusterIPPath}},
+			evidence: [][]Path{{clusterIPPath}, {Path{{Key: "spec"}, {Key: "externalName"}}}},
+		}
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return generic{known: true, status: []Field{word("phase", PerCluster)}, evidence: [][]Path{{phasePath}}}
+	case schema.GroupKind{Kind: "Pod"}:
+		return generic{
+			known: true, evidence: [][]Path{{phasePath}},
+			status: []Field{
+				word("phase", PerCluster), word("reason", PerCluster), conditionField("Ready", All),
+				conditionField("PodScheduled", All), conditionReason("PodScheduled"),
+				{Name: "crashLooping", At: "containerStatuses[state.waiting.reason=CrashLoopBackOff].name", Type: TypeString},
+			},
+			// kstatus takes a Pod for Current that has ended, in whichever way.
+			rules: []Rule{{When: `phase == "Failed"`, Health: v1alpha1.HealthDegraded, Reason: ReasonFailed,
+				Message: "the pod has failed: {reason}"}},
+		}
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
+		return generic{
+			known: true, evidence: [][]Path{{generationPath, observedPath}},
+			status: append([]Field{observation(), conditionField("ReplicaFailure", Any)},
+				fields(counter, "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")...),
+		}
+	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
+		return generic{known: true, evidence: [][]Path{{generationPath, observedPath}}, status: []Field{observation()}}
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return generic{
+			known: true, evidence: [][]Path{{conditionPath("NamesAccepted"), conditionPath("Established")}},
+			status: []Field{
+				conditionField("NamesAccepted", All), conditionReason("NamesAccepted"),
+				conditionField("Established", All), conditionReason("Established"),
+			},
+		}
+	default:
+		return generic{
+			evidence: [][]Path{{conditionPath("Ready")}, {generationPath, observedPath}},
+			status: []Field{
+				observation(), conditionField("Ready", All), conditionReason("Ready"),
+				conditionField("Reconciling", Any), conditionField("Stalled", Any), conditionReason("Stalled"),
+			},
+		}
 	}
 }
 
-// genericState asks kstatus. kstatus takes an object that says nothing for a healthy one; here that is Unknown, because
-// an object that says nothing is no evidence.
+// genericState asks kstatus, which takes an object that says nothing for a healthy one. Here that is no evidence.
 func (k *Kind) genericState(report Report, env *[maxSlots]value) (State, error) {
 	if k.generic == genericVersion {
 		return State{Health: v1alpha1.HealthUnknown, Reason: ReasonUnknownVersion, Message: fmt.Sprintf(
@@ -42,37 +112,64 @@ func (k *Kind) genericState(report Report, env *[maxSlots]value) (State, error) 
 			k.Group, k.Definition.Kind, k.Version)}, nil
 	}
 	s, err := k.evaluate(env)
-	switch {
-	case err != nil || s.Reason == ReasonDeleting:
+	if err != nil || (s.Reason != ReasonKstatus && s.Reason != ReasonWaitingForStatus) {
 		return s, err
-	case s.Reason == ReasonWaitingForStatus:
-		return noSignal(), nil
 	}
-	at := func(name string) value { return env[k.vars[name].slot] }
+	s = State{Reason: ReasonKstatus}
 	object := k.object(report, env)
-	result, err := status.Compute(&unstructured.Unstructured{Object: object})
+	result, err := compute(object)
 	if err != nil {
 		return malformed(fmt.Errorf("kstatus: %w", err))
 	}
-	signal := at("conditionReady").set || (at("observed").set && at(fieldGeneration).set)
-	s = State{Reason: ReasonKstatus, Message: shorten(result.Message)}
+	s.Message = result.Message
+	if s.Message == "" && len(result.Conditions) > 0 {
+		s.Message = result.Conditions[0].Reason
+	}
+	s.Message = shorten(s.Message)
 	switch result.Status {
 	case status.FailedStatus:
 		s.Health = v1alpha1.HealthDegraded
 	case status.InProgressStatus, status.TerminatingStatus:
 		s.Health = v1alpha1.HealthProgressing
 	case status.CurrentStatus:
-		s.Health, s.Message = v1alpha1.HealthHealthy, ""
-		if !signal {
-			return noSignal(), nil
+		if !k.evident(object) {
+			return k.noSignal(), nil
 		}
+		s.Health, s.Message = v1alpha1.HealthHealthy, ""
 	default:
 		s.Health = v1alpha1.HealthUnknown
 	}
 	return s, nil
 }
 
-func noSignal() State {
+// compute is kstatus. It trusts that container statuses have their types, and the clock for how long a pod has not been
+// scheduled: without a time of creation it is one that cannot be.
+func compute(object map[string]any) (result *status.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the status has not the types of its kind: %v", p)
+		}
+	}()
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+	return status.Compute(&unstructured.Unstructured{Object: object})
+}
+
+// evident tells whether all that kstatus reads of a healthy object is there.
+func (k *Kind) evident(object map[string]any) bool {
+	return slices.ContainsFunc(k.evidence, func(line []Path) bool {
+		return !slices.ContainsFunc(line, func(p Path) bool {
+			v, err := p.lookup(object)
+			return err != nil || v == nil
+		})
+	})
+}
+
+func (k *Kind) noSignal() State {
+	if k.knownToKstatus {
+		return State{Health: v1alpha1.HealthProgressing, Reason: ReasonWaitingForStatus, Message: "waiting for a status"}
+	}
 	return State{Health: v1alpha1.HealthUnknown, Reason: ReasonNoHealthSignal,
 		Message: "applied; this kind gives no sign of health: describe it under kinds in the operator's configuration"}
 }
@@ -103,14 +200,13 @@ func (k *Kind) object(report Report, env *[maxSlots]value) map[string]any {
 		if !v.set || f.Name == fieldTemplateGeneration {
 			continue
 		}
-		if _, flat := report.Status[f.Name]; flat || f.Name == fieldGeneration {
+		_, flat := report.Status[f.Name]
+		if nested, err := f.Path.lookup(object); flat || f.Name == fieldGeneration || (err == nil && nested != nil) {
+			// What is in its place already is put there as an int64 at least: kstatus takes a float64 for no number.
 			put(f.Path, plain(v, f.Type))
 		}
 	}
-	if k.described == nil {
-		return object
-	}
-	for _, f := range k.described.extra {
+	for _, f := range k.extras {
 		if v, flat := report.Status[f.Name]; flat {
 			put(f.Path, v)
 		}
@@ -145,7 +241,7 @@ func copiedValue(v any) any {
 // plain is the JSON value of a variable.
 func plain(v value, t Type) any {
 	switch t {
-	case TypeInt, TypeLong:
+	case TypeInt, TypeLong, TypeCount:
 		return v.i
 	case TypeBool:
 		return v.i == 1

@@ -33,6 +33,11 @@ type Kind struct {
 	// described is set for kinds of the configuration, generic for kinds nobody described.
 	described *described
 	generic   genericMode
+	// extras are read outside the fields of the status.
+	extras []Extra
+	// evidence and knownToKstatus are a generic kind's.
+	evidence       [][]Path
+	knownToKstatus bool
 }
 
 // Report is what one cluster says about the workload.
@@ -52,8 +57,9 @@ type State struct {
 	Desired, Replicas, Ready, Updated, Available *int32
 	// Progress is how far the workload has come; nil when its kind does not tell.
 	Progress *Progress
-	// UpToDate is true when every pod that is wanted is of the newest revision. It is false under a partition.
-	UpToDate bool
+	// UpToDate is true when every pod that is wanted is of the newest revision. It is false under a partition, and nil when
+	// the kind does not count such pods, or has not reported them.
+	UpToDate *bool
 
 	Health v1alpha1.Health
 	Reason Reason
@@ -75,20 +81,15 @@ func (k *Kind) Known() bool { return k.generic == genericNone }
 // BuiltIn is true for kinds whose rules are data here: neither CEL of the configuration nor kstatus.
 func (k *Kind) BuiltIn() bool { return k.described == nil && k.generic == genericNone }
 
-// Extra is a scalar that the rules of a described kind read outside the fields of its status.
+// Extra is a scalar that the rules of a described kind, or kstatus, read outside the fields of the status.
 type Extra struct {
 	// Name under which a report has it.
 	Name string
 	Path Path
 }
 
-// Extras are those of a described kind; none for others.
-func (k *Kind) Extras() []Extra {
-	if k.described == nil {
-		return nil
-	}
-	return k.described.extra
-}
+// Extras are those of the kind; built-in ones have none.
+func (k *Kind) Extras() []Extra { return k.extras }
 
 // ReplicasPath leads to the number of replicas; empty for kinds without.
 func (k *Kind) ReplicasPath() []string { return split(k.Replicas) }
@@ -131,12 +132,12 @@ func split(path string) []string {
 func (k *Kind) Feedback() []backends.FeedbackField {
 	fields := make([]backends.FeedbackField, 0, len(k.Status))
 	for _, f := range k.Status {
-		if f.Name != fieldTemplateGeneration {
+		if f.Name != fieldTemplateGeneration && f.Type != TypeCount {
 			fields = append(fields, feedback(f))
 		}
 	}
-	if k.described != nil {
-		fields = append(fields, k.described.feedback...)
+	for _, e := range k.extras {
+		fields = append(fields, backends.FeedbackField{Name: e.Name, Path: e.Path.JSONPath()})
 	}
 	return fields
 }
@@ -165,10 +166,14 @@ const malformedStatus = "fleetworkload.io/malformed"
 // State interprets a report. It never fails to give a State: what cannot be read is Unknown, says why, and comes with
 // the error.
 func (k *Kind) State(report Report) (State, error) {
-	if report.Status == nil {
-		return State{Health: v1alpha1.HealthUnknown, Reason: ReasonWaitingForStatus, Message: "no report from the cluster yet"}, nil
-	}
 	var env [maxSlots]value
+	if report.Status == nil {
+		s := State{Health: v1alpha1.HealthUnknown, Reason: ReasonWaitingForStatus, Message: "no report from the cluster yet"}
+		if k.readSpec(report, &env) != nil {
+			return s, nil // what is wrong with the manifest is told once there is a report
+		}
+		return s, k.count(&s, &env)
+	}
 	if err := k.read(report, &env); err != nil {
 		return malformed(err)
 	}
@@ -194,18 +199,22 @@ func (k *Kind) read(report Report, env *[maxSlots]value) error {
 	if err := k.readSpec(report, env); err != nil {
 		return err
 	}
-	env[k.vars["seen"].slot] = truth(k.seen(env[:len(k.Status)]))
+	seen := k.seen(env[:len(k.Status)])
+	env[k.vars["seen"].slot] = truth(seen)
+	for i := range k.Status {
+		if seen && k.Status[i].Absent == Zero && !env[i].set {
+			env[i] = value{set: true}
+		}
+	}
 	return nil
 }
 
 // seen is true when the report has any field of the status that we know: its controller has looked at the object. The
-// generations, which come first, are no evidence of that, unless the kind does without a status.
+// generations, which come first, are no evidence of that, unless the kind does without a status; nor are lists, which not
+// every backend returns.
 func (k *Kind) seen(status []value) bool {
-	if !k.StatusOptional {
-		status = status[generations:]
-	}
-	for _, v := range status {
-		if v.set {
+	for i, v := range status {
+		if v.set && k.Status[i].Type != TypeCount && (k.StatusOptional || i >= generations) {
 			return true
 		}
 	}
@@ -320,6 +329,12 @@ func convert(raw any, t Type) (value, error) {
 		}
 		n, err := whole(raw, -maxInt, maxInt)
 		return value{i: n, set: err == nil}, err
+	case TypeCount:
+		if list, isList := raw.([]any); isList {
+			return value{i: int64(len(list)), set: true}, nil
+		}
+		n, err := whole(raw, 0, maxInt)
+		return value{i: n, set: err == nil}, err
 	case TypeLong:
 		n, err := whole(raw, 0, maxLong)
 		return value{i: n, set: err == nil}, err
@@ -380,35 +395,28 @@ func (k *Kind) evaluate(env *[maxSlots]value) (State, error) {
 	return malformed(errors.New("no rule holds"))
 }
 
-// count fills in the numbers. They stay absent until the object was looked at.
+// count fills in the numbers. What rests on a number that is not known stays absent.
 func (k *Kind) count(s *State, env *[maxSlots]value) error {
-	if env[k.vars["seen"].slot].i == 0 {
-		return nil
-	}
-	var progress Progress
-	for i, into := range []**int32{&s.Desired, &s.Replicas, &s.Ready, &s.Updated, &s.Available} {
-		e := k.counts[i]
-		if e == nil || (e.Op == "var" && e.Name == nameDesired && !env[e.slot].set) {
+	numbers := [len(k.counts)]*int32{}
+	for i, e := range k.counts {
+		if e == nil {
 			continue
 		}
-		n, err := e.number(env[:])
+		v, err := e.eval(env[:])
 		if err != nil {
 			return err
 		}
-		*into = clamped(n)
-	}
-	if k.counts[5] != nil && k.counts[6] != nil {
-		done, err := k.counts[5].number(env[:])
-		total, errTotal := k.counts[6].number(env[:])
-		if err := errors.Join(err, errTotal); err != nil {
-			return err
+		if v.set {
+			numbers[i] = clamped(v.i)
 		}
-		progress.Total = *clamped(total)
-		progress.Done = min(*clamped(done), progress.Total)
-		s.Progress = &progress
 	}
-	s.UpToDate = s.Updated != nil && s.Desired != nil && *s.Updated >= *s.Desired &&
-		s.Reason != ReasonNotObserved && s.Reason != ReasonWaitingForStatus
+	s.Desired, s.Replicas, s.Ready, s.Updated, s.Available = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+	if done, total := numbers[5], numbers[6]; done != nil && total != nil {
+		s.Progress = &Progress{Done: min(*done, *total), Total: *total}
+	}
+	if s.Updated != nil && s.Desired != nil {
+		s.UpToDate = ptr(*s.Updated >= *s.Desired && s.Reason != ReasonNotObserved && s.Reason != ReasonWaitingForStatus)
+	}
 	return nil
 }
 
@@ -431,6 +439,8 @@ func render(parts []part, env []value) string {
 		switch {
 		case p.slot < 0:
 			b.WriteString(p.text)
+		case !env[p.slot].set:
+			b.WriteString("?")
 		case p.text == string(TypeString):
 			b.WriteString(shorten(env[p.slot].s))
 		default:

@@ -45,7 +45,7 @@ func broadcastJob(version string) Definition {
 		Group: kruiseGroup, Version: version, Kind: "BroadcastJob", Resource: "broadcastjobs",
 		PodTemplates: []string{"spec.template"}, SelfRemovals: []string{"spec.completionPolicy.ttlSecondsAfterFinished"},
 		Status: []Field{
-			counter("desired"), counter("active"), counter("succeeded"), counter("failed"),
+			told("desired"), told("active"), told("succeeded"), told("failed"),
 			{Name: "phase", Type: TypeString, Combine: Worst, Order: []string{"failed", "paused", "running", "completed"}, Required: true},
 			startTime(), completionTime(), conditionField("Complete", All), conditionField("Failed", Any),
 		},
@@ -73,34 +73,52 @@ func broadcastJob(version string) Definition {
 	}
 }
 
-// cronRules: a schedule has no rollout. What its jobs make of themselves is theirs.
-func cronRules(paused string) []Rule {
-	return []Rule{
-		{When: paused, Health: v1alpha1.HealthSuspended, Reason: ReasonPaused, Message: "suspended"},
-		{Health: v1alpha1.HealthHealthy, Reason: ReasonScheduled},
-	}
+// activeJobs is how many jobs of a schedule are at work. OCM feeds scalars only, so that nobody knows there.
+func activeJobs() Field {
+	return Field{Name: "activeJobs", At: "active", Type: TypeCount, Combine: Sum}
 }
 
-// cronJob is batch/v1 CronJob (k8s.io/api/batch/v1). The list of active jobs is not read: OCM feeds scalars only.
+// cronJob is batch/v1 CronJob (k8s.io/api/batch/v1). A schedule has no rollout: that it is there is all that is asked of it,
+// and how its last run ended stands in the message. The status does not say it outright: lastScheduleTime is when the last
+// run began, lastSuccessfulTime when the last successful one ended (k8s.io/kubernetes pkg/controller/cronjob/
+// cronjob_controllerv2.go), so that a run has ended badly when no success came after it and none is active. Of runs at the
+// same time it cannot be told which one has succeeded.
 func cronJob() Definition {
 	return Definition{
 		Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs", StatusOptional: true,
 		PodTemplates: []string{"spec.jobTemplate.spec.template"},
-		Status:       []Field{word("lastScheduleTime", Max), word("lastSuccessfulTime", Min)},
-		Spec:         []Input{{Name: "suspend", At: "spec.suspend", Type: TypeBool}},
-		Rules:        cronRules("suspend"),
+		Status: []Field{
+			activeJobs(), {Name: "activeJob", At: "active[kind=Job].name", Type: TypeString},
+			word("lastScheduleTime", Max), word("lastSuccessfulTime", Min),
+		},
+		Spec: []Input{{Name: "suspend", At: "spec.suspend", Type: TypeBool}},
+		Rules: []Rule{
+			{When: "suspend", Health: v1alpha1.HealthSuspended, Reason: ReasonPaused, Message: "suspended"},
+			{When: "has(activeJob)", Health: v1alpha1.HealthHealthy, Reason: ReasonScheduled},
+			{When: "has(lastScheduleTime) && has(lastSuccessfulTime) && lastSuccessfulTime < lastScheduleTime",
+				Health: v1alpha1.HealthHealthy, Reason: ReasonRunNotSucceeded,
+				Message: "the last run, of {lastScheduleTime}, has ended without success; the last success was at {lastSuccessfulTime}"},
+			{When: "has(lastScheduleTime) && !has(lastSuccessfulTime)", Health: v1alpha1.HealthHealthy, Reason: ReasonRunNotSucceeded,
+				Message: "the last run, of {lastScheduleTime}, has ended; no success of it or of an earlier one is reported"},
+			{Health: v1alpha1.HealthHealthy, Reason: ReasonScheduled},
+		},
 	}
 }
 
 // advancedCronJob is OpenKruise's AdvancedCronJob (kruise-api apps/v1alpha1; v1beta1 since OpenKruise 1.9). Its template
-// cannot be changed.
+// cannot be changed. Its status has no word on how a run ends.
 func advancedCronJob(version string) Definition {
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "AdvancedCronJob", Resource: "advancedcronjobs",
 		PodTemplates: []string{"spec.template.jobTemplate.spec.template", "spec.template.broadcastJobTemplate.spec.template"},
-		Status:       []Field{word("lastScheduleTime", Max), word("type", Equal)},
+		Status:       []Field{activeJobs(), word("lastScheduleTime", Max), word("type", Equal)},
 		Spec:         []Input{{Name: "paused", At: "spec.paused", Type: TypeBool}},
-		Rules:        cronRules("paused"),
+		Rules: []Rule{
+			{When: "paused", Health: v1alpha1.HealthSuspended, Reason: ReasonPaused, Message: "suspended"},
+			{When: "has(lastScheduleTime)", Health: v1alpha1.HealthHealthy, Reason: ReasonScheduled,
+				Message: "it has run; whether with success its status does not say"},
+			{Health: v1alpha1.HealthHealthy, Reason: ReasonScheduled},
+		},
 	}
 }
 

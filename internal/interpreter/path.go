@@ -2,15 +2,17 @@ package interpreter
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-// Segment is one step of a Path: a key, and then, when Type is set, the element of the list there whose type is Type.
+// Segment is one step of a Path: a key, and then, when By is set, the first element of the list there whose By is Is. By
+// is a key, or several with dots between.
 type Segment struct {
-	Key  string
-	Type string
+	Key    string
+	By, Is string
 }
 
 // Path leads through an object to one value. It is written spec.replicas, status.conditions[type=Ready].status, or
@@ -35,15 +37,16 @@ func ParsePath(text string) (Path, error) {
 		for strings.HasPrefix(rest, "[") {
 			inside, after, closed := strings.Cut(rest[1:], "]")
 			rest = after
-			switch name, isType := strings.CutPrefix(inside, "type="); {
+			last := &path[len(path)-1]
+			switch by, is, chosen := strings.Cut(inside, "="); {
 			case !closed:
 				return nil, fmt.Errorf("path %q: a bracket is not closed", text)
-			case isType && name != "" && path[len(path)-1].Type == "":
-				path[len(path)-1].Type = name
+			case chosen && selectable.MatchString(by) && is != "" && last.By == "":
+				last.By, last.Is = by, is
 			case len(inside) > 2 && inside[0] == '\'' && inside[len(inside)-1] == '\'':
 				path = append(path, Segment{Key: inside[1 : len(inside)-1]})
 			default:
-				return nil, fmt.Errorf("path %q: [%s] is neither [type=...] nor ['key']", text, inside)
+				return nil, fmt.Errorf("path %q: [%s] is neither [key=...] nor ['key']", text, inside)
 			}
 		}
 		if rest == "." {
@@ -57,11 +60,24 @@ func ParsePath(text string) (Path, error) {
 	return path, nil
 }
 
+// selectable is a key by which an element of a list is chosen.
+var selectable = regexp.MustCompile(`^[a-zA-Z]+(\.[a-zA-Z]+)*$`)
+
+// chosen tells whether the step takes that element of a list.
+func (s Segment) chosen(element map[string]any) bool {
+	var at any = element
+	for _, key := range strings.Split(s.By, ".") {
+		object, _ := at.(map[string]any)
+		at = object[key]
+	}
+	return at == s.Is
+}
+
 // keys returns a path of keys alone, and false when the path goes through a list.
 func (p Path) keys() ([]string, bool) {
 	keys := make([]string, 0, len(p))
 	for _, s := range p {
-		if s.Type != "" {
+		if s.By != "" {
 			return nil, false
 		}
 		keys = append(keys, s.Key)
@@ -75,8 +91,8 @@ func (p Path) JSONPath() string {
 	for _, s := range p {
 		b.WriteString(".")
 		b.WriteString(strings.ReplaceAll(s.Key, ".", `\.`))
-		if s.Type != "" {
-			fmt.Fprintf(&b, `[?(@.type==%q)]`, s.Type)
+		if s.By != "" {
+			fmt.Fprintf(&b, `[?(@.%s==%q)]`, s.By, s.Is)
 		}
 	}
 	return b.String()
@@ -94,8 +110,8 @@ func (p Path) String() string {
 		default:
 			b.WriteString(s.Key)
 		}
-		if s.Type != "" {
-			fmt.Fprintf(&b, "[type=%s]", s.Type)
+		if s.By != "" {
+			fmt.Fprintf(&b, "[%s=%s]", s.By, s.Is)
 		}
 	}
 	return b.String()
@@ -114,7 +130,7 @@ func (p Path) lookup(root map[string]any) (any, error) {
 			return nil, fmt.Errorf("%s: want an object, got %s", p[:i], shape(at))
 		}
 		at = object[s.Key]
-		if s.Type == "" || at == nil {
+		if s.By == "" || at == nil {
 			continue
 		}
 		list, ok := at.([]any)
@@ -127,7 +143,7 @@ func (p Path) lookup(root map[string]any) (any, error) {
 			if !ok {
 				return nil, fmt.Errorf("%s: want a list of objects, got %s in it", p[:i+1], shape(element))
 			}
-			if at == nil && e["type"] == s.Type {
+			if at == nil && s.chosen(e) {
 				at = e
 			}
 		}
@@ -139,7 +155,7 @@ func (p Path) lookup(root map[string]any) (any, error) {
 func (p Path) put(root map[string]any, v any) {
 	at := root
 	for i, s := range p {
-		if s.Type == "" {
+		if s.By == "" {
 			if i == len(p)-1 {
 				at[s.Key] = v
 				return
@@ -155,16 +171,26 @@ func (p Path) put(root map[string]any, v any) {
 		list, _ := at[s.Key].([]any)
 		var next map[string]any
 		for _, element := range list {
-			if e, ok := element.(map[string]any); ok && e["type"] == s.Type {
+			if e, ok := element.(map[string]any); ok && s.chosen(e) {
 				next = e
 			}
 		}
 		if next == nil {
-			next = map[string]any{"type": s.Type}
+			next = map[string]any{}
+			keysPath(s.By).put(next, s.Is)
 			at[s.Key] = append(list, next)
 		}
 		at = next
 	}
+}
+
+// keysPath is a path of keys with dots between.
+func keysPath(dotted string) Path {
+	var path Path
+	for _, key := range strings.Split(dotted, ".") {
+		path = append(path, Segment{Key: key})
+	}
+	return path
 }
 
 // shape names a JSON type for messages; it never shows the value, which may be large.

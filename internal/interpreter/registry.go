@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
 // Registry finds what is known about a kind: built in, described in the configuration, or nothing. It is immutable and
@@ -141,13 +143,17 @@ func (r *Registry) Kinds() []*Kind {
 // wrong, a description says better.
 func genericKind(gvk schema.GroupVersionKind, mode genericMode) *Kind {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	d := genericDefinition()
-	d.Group, d.Version, d.Kind, d.Resource = gvk.Group, gvk.Version, gvk.Kind, plural.Resource
+	g := genericOf(gvk.GroupKind())
+	d := Definition{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Resource: plural.Resource, Status: g.status,
+		StatusOptional: true, // kstatus says what is missing
+		Rules:          append(g.rules, Rule{Health: v1alpha1.HealthUnknown, Reason: ReasonKstatus}),
+	}
 	k, err := compile(d)
 	if err != nil {
-		// genericDefinition compiles, whatever the kind's name: TestGenericCompiles.
+		// what genericOf gives compiles, whatever the kind's name: TestGenericCompiles.
 		panic(strings.Join([]string{"interpreter", err.Error()}, ": "))
 	}
-	k.generic = mode
+	k.generic, k.extras, k.evidence, k.knownToKstatus = mode, g.extras, g.evidence, g.known
 	return k
 }

@@ -10,7 +10,7 @@ func sidecarSet(version string) Definition {
 		Group: kruiseGroup, Version: version, Kind: "SidecarSet", Resource: "sidecarsets", ClusterScoped: true,
 		Selector: "spec.selector",
 		Status: []Field{
-			observedGeneration(), counter("matchedPods"), counter("updatedPods"), counter("readyPods"), counter("updatedReadyPods"),
+			observedGeneration(), told("matchedPods"), told("updatedPods"), told("readyPods"), counter("updatedReadyPods"),
 			word("latestRevision", Equal),
 		},
 		Spec: []Input{
@@ -24,7 +24,9 @@ func sidecarSet(version string) Definition {
 			{Name: "notUpdate", Type: TypeBool, Expr: `strategy == "NotUpdate"`},
 			{Name: "expected", Type: TypeInt, Expr: "when(notUpdate || selected, 0, matchedPods - kept(partition, matchedPods))"},
 		},
-		Rules: []Rule{
+		Rules: append(incomplete("matchedPods", "updatedPods"), []Rule{
+			{When: "matchedPods < updatedPods || updatedPods < updatedReadyPods", Health: v1alpha1.HealthUnknown, Reason: ReasonContradictory,
+				Message: "the numbers contradict each other: {matchedPods} pods, {updatedPods} updated, {updatedReadyPods} of them ready"},
 			{When: "matchedPods == 0", Health: v1alpha1.HealthHealthy, Reason: ReasonNothingToRun, Message: "no pod has the sidecar yet"},
 			{When: "paused && updatedPods < expected", Health: v1alpha1.HealthSuspended, Reason: ReasonPaused,
 				Message: "paused with {updatedPods} of {expected} updated"},
@@ -41,7 +43,7 @@ func sidecarSet(version string) Definition {
 			{When: "updatedPods < matchedPods", Health: v1alpha1.HealthHealthy, Reason: ReasonPartitionReached,
 				Message: "update held at its partition: {updatedPods} of {matchedPods} updated as asked"},
 			{Health: v1alpha1.HealthHealthy, Reason: ReasonComplete},
-		},
+		}...),
 		Counts: Counts{
 			Desired: "matchedPods", Replicas: "matchedPods", Ready: "readyPods", Updated: "updatedPods",
 			Done: "min(updatedPods, expected)", Total: "expected",

@@ -80,6 +80,31 @@ func TestPathsAreInTheTypes(t *testing.T) {
 	}
 }
 
+// TestAbsenceIsThatOfTheTypes: a number that its type omits when it is 0 is 0 when it is absent, and only such a one. The
+// others are there in every status, so that absence means that the report is a part of one.
+func TestAbsenceIsThatOfTheTypes(t *testing.T) {
+	for gvk, value := range apiTypes {
+		status, ok := field(reflect.TypeOf(value), "status")
+		if !ok {
+			t.Fatalf("%s has no status", gvk)
+		}
+		omitted := map[string]bool{}
+		for i := range status.NumField() {
+			name, options, _ := strings.Cut(status.Field(i).Tag.Get("json"), ",")
+			omitted[name] = strings.Contains(options, "omitempty")
+		}
+		for _, f := range registry(t).For(gvk).Status {
+			switch {
+			case f.Type != TypeInt && f.Type != TypeCount:
+			case f.Absent == Zero && !omitted[f.At]:
+				t.Errorf("%s: %s is never left out, so that its absence is not zero", gvk, f.Name)
+			case f.Required && omitted[f.At]:
+				t.Errorf("%s: %s is left out when it is zero", gvk, f.Name)
+			}
+		}
+	}
+}
+
 func follow(at reflect.Type, path Path) (reflect.Type, bool) {
 	for _, s := range path {
 		for at.Kind() == reflect.Pointer {
@@ -97,7 +122,7 @@ func follow(at reflect.Type, path Path) (reflect.Type, bool) {
 		default:
 			return nil, false
 		}
-		if s.Type != "" {
+		if s.By != "" {
 			if at.Kind() != reflect.Slice {
 				return nil, false
 			}
@@ -128,6 +153,8 @@ func fits(t reflect.Type, want Type) bool {
 		t = t.Elem()
 	}
 	switch want {
+	case TypeCount:
+		return t.Kind() == reflect.Slice
 	case TypeInt:
 		return t.Kind() == reflect.Int32
 	case TypeLong:
@@ -190,7 +217,8 @@ func TestParsePath(t *testing.T) {
 		"spec.replicas": ".spec.replicas", ".spec.replicas": ".spec.replicas",
 		"status.conditions[type=Ready].status": `.status.conditions[?(@.type=="Ready")].status`,
 		"metadata.annotations['a.b/c']":        `.metadata.annotations.a\.b/c`,
-		"":                                     "", "a..b": "", "a.": "", "a[": "", "a[0]": "", "a[type=]": "", ".": "", "a['']": "", "a[type=x][type=y]": "",
+		"a[b.c=x].d":                           `.a[?(@.b.c=="x")].d`,
+		"":                                     "", "a..b": "", "a.": "", "a[": "", "a[0]": "", "a[type=]": "", "a[=x]": "", "a[.b=x]": "", "a[b c=x]": "", ".": "", "a['']": "", "a[type=x][type=y]": "",
 	} {
 		path, err := ParsePath(text)
 		got := ""

@@ -27,7 +27,7 @@ func unitedDeployment() Definition {
 		Group: kruiseGroup, Version: "v1alpha1", Kind: "UnitedDeployment", Resource: "uniteddeployments",
 		Replicas: "spec.replicas", PodTemplates: unitedTemplates(), Selector: "spec.selector",
 		Status: []Field{
-			observedGeneration(), counter("replicas"), counter("readyReplicas"), counter("updatedReplicas"), counter("updatedReadyReplicas"),
+			observedGeneration(), told("replicas"), counter("readyReplicas"), told("updatedReplicas"), counter("updatedReadyReplicas"),
 			required("currentRevision", Equal),
 			{Name: "updatedRevision", At: "updateStatus.updatedRevision", Type: TypeString, Combine: Equal},
 			word("labelSelector", Equal), conditionField("SubsetFailure", Any),
@@ -41,9 +41,10 @@ func unitedDeployment() Definition {
 			{Name: "expected", Type: TypeInt, Expr: "desired - min(kept, desired)"},
 			{Name: "surplus", Type: TypeInt, Expr: "replicas - desired"},
 		},
-		Rules: []Rule{
+		Rules: append(append([]Rule{
 			{When: `conditionSubsetFailure == "True"`, Health: v1alpha1.HealthDegraded, Reason: ReasonReplicaFailure,
 				Message: "a subset cannot be created or updated"},
+		}, incomplete("replicas", "updatedReplicas")...), []Rule{
 			{When: "updatedReplicas < expected && has(kept)", Health: v1alpha1.HealthProgressing, Reason: ReasonUpdating,
 				Message: "{updatedReplicas} of {expected} updated"},
 			{When: "replicas < desired", Health: v1alpha1.HealthProgressing, Reason: ReasonCreating,
@@ -52,6 +53,9 @@ func unitedDeployment() Definition {
 				Message: "{surplus} more than {desired} wanted"},
 			{When: "readyReplicas < desired", Health: v1alpha1.HealthProgressing, Reason: ReasonUnavailable,
 				Message: "{readyReplicas} of {desired} ready"},
+			{When: "replicas < readyReplicas || replicas < updatedReplicas || updatedReplicas < updatedReadyReplicas",
+				Health: v1alpha1.HealthUnknown, Reason: ReasonContradictory,
+				Message: "the numbers contradict each other: {replicas} pods, {updatedReplicas} updated, {updatedReadyReplicas} of them ready, {readyReplicas} ready"},
 			{When: "!has(kept) && has(subsets) && updatedReplicas < desired", Health: v1alpha1.HealthUnknown, Reason: ReasonPartitionUnknown,
 				Message: "{updatedReplicas} of {desired} updated; how many the partitions keep old depends on subsets whose size its controller decides"},
 			{When: "updatedReplicas < expected", Health: v1alpha1.HealthProgressing, Reason: ReasonUpdating,
@@ -59,7 +63,7 @@ func unitedDeployment() Definition {
 			{When: "updatedReplicas < desired", Health: v1alpha1.HealthHealthy, Reason: ReasonPartitionReached,
 				Message: "update held at its partitions: {updatedReplicas} of {desired} updated as asked"},
 			{Health: v1alpha1.HealthHealthy, Reason: ReasonComplete},
-		},
+		}...),
 		Counts: Counts{
 			Desired: nameDesired, Replicas: "replicas", Ready: "readyReplicas", Updated: "updatedReplicas", Available: "readyReplicas",
 			Done: "min(updatedReplicas, expected)", Total: "expected",

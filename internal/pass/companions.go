@@ -114,7 +114,7 @@ func (d *Decision) rolledOut() bool {
 	for _, r := range d.reports() {
 		o := r.Observed
 		states[r.Name] = o != nil && o.Current && o.Applied == metav1.ConditionTrue && o.Revision == d.work.plan.Revision &&
-			r.State != nil && r.State.Health == v1alpha1.HealthHealthy && (r.State.Updated == nil || r.State.UpToDate)
+			r.State != nil && r.State.Health == v1alpha1.HealthHealthy && (r.State.Updated == nil || r.State.UpToDate != nil && *r.State.UpToDate)
 	}
 	return !slices.ContainsFunc(d.wanted(), func(t backends.Target) bool { return !states[t.Cluster] })
 }

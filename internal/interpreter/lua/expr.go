@@ -99,13 +99,13 @@ func quote(s string) string {
 	return b.String()
 }
 
-// path writes a path as the snippet lookup wants it.
+// path writes a path as the snippet lookup wants it. Elements of lists are chosen by one key there.
 func path(p interpreter.Path) string {
 	steps := make([]string, 0, len(p))
 	for _, s := range p {
 		steps = append(steps, quote(s.Key))
-		if s.Type != "" {
-			steps = append(steps, "{type = "+quote(s.Type)+"}")
+		if s.By != "" {
+			steps = append(steps, "{by = "+quote(s.By)+", is = "+quote(s.Is)+"}")
 		}
 	}
 	return "{" + strings.Join(steps, ", ") + "}"

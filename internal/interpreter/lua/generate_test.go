@@ -1,6 +1,7 @@
 package lua_test
 
 import (
+	"math"
 	"math/rand"
 	"slices"
 	"strings"
@@ -45,14 +46,23 @@ func (g *generator) junk() any {
 
 func (g *generator) scalar(t interpreter.Type) any {
 	if g.percent(g.wrong) {
-		return g.junk()
+		v := g.junk()
+		if o, isObject := v.(map[string]any); isObject && len(o) == 0 && t == interpreter.TypeCount {
+			v = nil // an empty object is an empty list to Lua: see byNature
+		}
+		return v
 	}
 	switch t {
 	case interpreter.TypeInt:
 		if g.held || g.percent(75) {
 			return g.desired
 		}
+		if g.percent(1) {
+			return int64(math.MaxInt32)
+		}
 		return int64(g.Intn(5))
+	case interpreter.TypeCount:
+		return pick[any](g, int64(1), []any{map[string]any{"kind": "Job", "name": "a"}}, []any{map[string]any{"name": "a"}, map[string]any{"kind": "Job"}})
 	case interpreter.TypeLong:
 		if g.held || g.percent(85) {
 			return g.generation
@@ -75,7 +85,7 @@ func (g *generator) scalar(t interpreter.Type) any {
 func place(root map[string]any, path interpreter.Path, v any) {
 	at := root
 	for i, s := range path {
-		if s.Type == "" {
+		if s.By == "" {
 			if i == len(path)-1 {
 				at[s.Key] = v
 				return
@@ -91,12 +101,12 @@ func place(root map[string]any, path interpreter.Path, v any) {
 		list, _ := at[s.Key].([]any)
 		var next map[string]any
 		for _, element := range list {
-			if e, ok := element.(map[string]any); ok && e["type"] == s.Type {
+			if e, ok := element.(map[string]any); ok && e[s.By] == s.Is {
 				next = e
 			}
 		}
 		if next == nil {
-			next = map[string]any{"type": s.Type}
+			next = map[string]any{s.By: s.Is}
 			at[s.Key] = append(list, next)
 		}
 		at = next

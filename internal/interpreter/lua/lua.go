@@ -277,7 +277,7 @@ func fields(kind *interpreter.Kind, s *script, combine bool) {
 		if f.At != f.Name {
 			s.write(", path = %s", path(f.Path[1:]))
 		}
-		if combine && f.Combine != interpreter.PerCluster {
+		if combine && f.Combine != interpreter.PerCluster && f.Type != interpreter.TypeCount {
 			s.write(", combine = %s", quote(string(f.Combine)))
 			if f.Absent == interpreter.Zero {
 				s.write(", zero = true")

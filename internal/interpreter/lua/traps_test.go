@@ -61,10 +61,10 @@ var byNature = []natural{
 		healthDiffers("batch/v1", "Job", `{"apiVersion":"batch/v1","kind":"Job","metadata":{},"status":{"conditionComplete":null,"conditions":[{"type":"Complete","status":"True"}]}}`, true)},
 	{"an object that has nulls alone, where its presence counts", "absent", "A table has no nulls, and an empty one counts as absent.",
 		healthDiffers(kruise1, "SidecarSet", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","metadata":{"generation":1},
-			"spec":{"updateStrategy":{"selector":{"matchLabels":null}}},"status":{"observedGeneration":1,"matchedPods":2}}`, false)},
+			"spec":{"updateStrategy":{"selector":{"matchLabels":null}}},"status":{"observedGeneration":1,"matchedPods":2,"updatedPods":0}}`, false)},
 	{"a generation of 2^53", "too large", "Lua's numbers are float64, so that it cannot be told from 2^53+1, which Go refuses too.",
 		healthDiffers(kruise1, "CloneSet", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","metadata":{"generation":9007199254740992},
-			"spec":{"replicas":0},"status":{"observedGeneration":9007199254740992}}`, false)},
+			"spec":{"replicas":0},"status":{"observedGeneration":9007199254740992,"replicas":0,"readyReplicas":0,"updatedReplicas":0,"availableReplicas":0}}`, false)},
 	{"`spec.replicas: null`", "left out, so 1", "A table has no nulls; to an API server they are the same too.", replicasDiffer(`null`, 1)},
 	{"`spec.replicas: 3.0`", "3", "Lua has one type of number.", replicasDiffer(`3.0`, 3)},
 	{"references of a cluster-scoped workload that does not say where its pods are", "left out",
@@ -321,13 +321,13 @@ func TestManyClusters(t *testing.T) {
 	items := make([]workv1alpha2.AggregatedStatusItem, 1000)
 	for i := range items {
 		items[i] = workv1alpha2.AggregatedStatusItem{ClusterName: fmt.Sprint("m", i), Status: &runtime.RawExtension{Raw: []byte(
-			`{"observedGeneration":4,"generation":4,"resourceTemplateGeneration":2,"replicas":2147483647,"updatedReplicas":1,"updateRevision":"r"}`)}}
+			`{"observedGeneration":4,"generation":4,"resourceTemplateGeneration":2,"replicas":2000000,"updatedReplicas":1,"updateRevision":"r"}`)}}
 	}
 	target := parse(t, `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","metadata":{"generation":2}}`)
 	if err := p.aggregation(target, items); err != nil {
 		t.Error(err)
 	}
-	if want := expected(p.kind, target, items); want["replicas"] != int64(2147483647000) || want["observedGeneration"] != int64(2) {
+	if want := expected(p.kind, target, items); want["replicas"] != int64(2000000000) || want["observedGeneration"] != int64(2) {
 		t.Errorf("got %v", want)
 	}
 }

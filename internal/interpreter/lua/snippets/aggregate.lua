@@ -36,6 +36,8 @@ local function outcome(field, total, fleet)
     return total.yes == fleet.clusters and "True" or nil
   elseif (how == "maxAll" and total.count < fleet.clusters) or total.differ then
     return nil
+  elseif how == "sum" and total.count > 0 and total.value > 2147483647 then
+    return nil -- more than the field holds: some cluster is wrong, and nobody knows which
   end
   return total.value
 end
@@ -89,7 +91,7 @@ function AggregateStatus(desiredObj, statusItems)
   for _, field in ipairs(fields) do
     local v = outcome(field, totals[field.name], fleet)
     if v == nil and field.required then
-      v = ""
+      v = field.type == "int" and 0 or ""
     end
     if v ~= nil then
       put(status, field.path or {field.name}, v)

@@ -3,12 +3,12 @@ local function put(at, path, v)
     local step, below = path[i], nil
     if type(step) == "table" then
       for _, element in ipairs(at) do
-        if element.type == step.type then
+        if element[step.by] == step.is then
           below = element
         end
       end
       if below == nil then
-        below = {type = step.type}
+        below = {[step.by] = step.is}
         at[#at + 1] = below
       end
     else

@@ -22,7 +22,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -43,7 +45,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -57,7 +59,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end

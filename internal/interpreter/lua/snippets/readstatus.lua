@@ -9,10 +9,12 @@ local function readStatus(status)
   return values
 end
 
--- The generations are no evidence that its controller has looked at the object.
+-- The generations, and lists, are no evidence that its controller has looked at the object.
 local function seen(values)
-  for name in pairs(values) do
-    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+  for _, field in ipairs(fields) do
+    local name = field.name
+    if values[name] ~= nil and field.type ~= "count"
+      and (statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration")) then
       return true
     end
   end

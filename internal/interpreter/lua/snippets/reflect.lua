@@ -1,6 +1,6 @@
 -- What stands for a value of the wrong type, under the flat name of its field. It must not vanish on the way, because
 -- absence means something else.
-local wrong = {int = false, long = false, string = false, bool = "malformed"}
+local wrong = {int = false, count = false, long = false, string = false, bool = "malformed"}
 local shapes = {string = "a string", number = "a number", boolean = "a boolean", table = "a list"}
 
 function ReflectStatus(observedObj)
@@ -28,6 +28,8 @@ function ReflectStatus(observedObj)
     local ok, v = pcall(readField, status, field)
     if not ok then
       reflected[field.name] = wrong[field.type]
+    elseif field.type == "count" then
+      reflected[field.name] = v
     elseif v ~= nil then
       put(reflected, field.path or {field.name}, v)
     end

@@ -23,7 +23,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -44,7 +46,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -58,7 +60,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -129,7 +131,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -150,7 +154,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -164,7 +168,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -246,7 +250,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -267,7 +273,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -281,7 +287,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -342,7 +348,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -363,7 +371,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -377,7 +385,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -418,8 +426,8 @@ local fields = {
   {name = "currentRevision", type = "string"},
   {name = "updateRevision", type = "string"},
   {name = "labelSelector", type = "string"},
-  {name = "conditionProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "status"}},
-  {name = "reasonProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "reason"}},
+  {name = "conditionProgressing", type = "string", path = {"conditions", {by = "type", is = "Progressing"}, "status"}},
+  {name = "reasonProgressing", type = "string", path = {"conditions", {by = "type", is = "Progressing"}, "reason"}},
 }
 
 local function put(at, path, v)
@@ -427,12 +435,12 @@ local function put(at, path, v)
     local step, below = path[i], nil
     if type(step) == "table" then
       for _, element in ipairs(at) do
-        if element.type == step.type then
+        if element[step.by] == step.is then
           below = element
         end
       end
       if below == nil then
-        below = {type = step.type}
+        below = {[step.by] = step.is}
         at[#at + 1] = below
       end
     else
@@ -472,7 +480,7 @@ end
 
 -- What stands for a value of the wrong type, under the flat name of its field. It must not vanish on the way, because
 -- absence means something else.
-local wrong = {int = false, long = false, string = false, bool = "malformed"}
+local wrong = {int = false, count = false, long = false, string = false, bool = "malformed"}
 local shapes = {string = "a string", number = "a number", boolean = "a boolean", table = "a list"}
 
 function ReflectStatus(observedObj)
@@ -500,6 +508,8 @@ function ReflectStatus(observedObj)
     local ok, v = pcall(readField, status, field)
     if not ok then
       reflected[field.name] = wrong[field.type]
+    elseif field.type == "count" then
+      reflected[field.name] = v
     elseif v ~= nil then
       put(reflected, field.path or {field.name}, v)
     end
@@ -532,7 +542,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -553,7 +565,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -567,7 +579,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -598,18 +610,18 @@ local fields = {
   {name = "generation", type = "long"},
   {name = "resourceTemplateGeneration", type = "long"},
   {name = "observedGeneration", type = "long"},
-  {name = "replicas", type = "int", combine = "sum", zero = true},
-  {name = "readyReplicas", type = "int", combine = "sum", zero = true},
-  {name = "updatedReplicas", type = "int", combine = "sum", zero = true},
-  {name = "availableReplicas", type = "int", combine = "sum", zero = true},
-  {name = "updatedReadyReplicas", type = "int", combine = "sum", zero = true},
+  {name = "replicas", type = "int", combine = "sum", required = true},
+  {name = "readyReplicas", type = "int", combine = "sum", required = true},
+  {name = "updatedReplicas", type = "int", combine = "sum", required = true},
+  {name = "availableReplicas", type = "int", combine = "sum", required = true},
+  {name = "updatedReadyReplicas", type = "int", combine = "sum", required = true},
   {name = "updatedAvailableReplicas", type = "int", combine = "sum"},
   {name = "expectedUpdatedReplicas", type = "int", combine = "sum", zero = true},
   {name = "currentRevision", type = "string", combine = "equal"},
   {name = "updateRevision", type = "string", combine = "equal"},
   {name = "labelSelector", type = "string", combine = "equal"},
-  {name = "conditionProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "status"}},
-  {name = "reasonProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "reason"}},
+  {name = "conditionProgressing", type = "string", path = {"conditions", {by = "type", is = "Progressing"}, "status"}},
+  {name = "reasonProgressing", type = "string", path = {"conditions", {by = "type", is = "Progressing"}, "reason"}},
 }
 
 local statusOptional = false
@@ -625,10 +637,12 @@ local function readStatus(status)
   return values
 end
 
--- The generations are no evidence that its controller has looked at the object.
+-- The generations, and lists, are no evidence that its controller has looked at the object.
 local function seen(values)
-  for name in pairs(values) do
-    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+  for _, field in ipairs(fields) do
+    local name = field.name
+    if values[name] ~= nil and field.type ~= "count"
+      and (statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration")) then
       return true
     end
   end
@@ -642,12 +656,12 @@ local function put(at, path, v)
     local step, below = path[i], nil
     if type(step) == "table" then
       for _, element in ipairs(at) do
-        if element.type == step.type then
+        if element[step.by] == step.is then
           below = element
         end
       end
       if below == nil then
-        below = {type = step.type}
+        below = {[step.by] = step.is}
         at[#at + 1] = below
       end
     else
@@ -700,6 +714,8 @@ local function outcome(field, total, fleet)
     return total.yes == fleet.clusters and "True" or nil
   elseif (how == "maxAll" and total.count < fleet.clusters) or total.differ then
     return nil
+  elseif how == "sum" and total.count > 0 and total.value > 2147483647 then
+    return nil -- more than the field holds: some cluster is wrong, and nobody knows which
   end
   return total.value
 end
@@ -753,7 +769,7 @@ function AggregateStatus(desiredObj, statusItems)
   for _, field in ipairs(fields) do
     local v = outcome(field, totals[field.name], fleet)
     if v == nil and field.required then
-      v = ""
+      v = field.type == "int" and 0 or ""
     end
     if v ~= nil then
       put(status, field.path or {field.name}, v)
@@ -796,7 +812,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -817,7 +835,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -831,7 +849,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -872,8 +890,8 @@ local fields = {
   {name = "currentRevision", type = "string"},
   {name = "updateRevision", type = "string"},
   {name = "labelSelector", type = "string"},
-  {name = "conditionProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "status"}},
-  {name = "reasonProgressing", type = "string", path = {"conditions", {type = "Progressing"}, "reason"}},
+  {name = "conditionProgressing", type = "string", path = {"conditions", {by = "type", is = "Progressing"}, "status"}},
+  {name = "reasonProgressing", type = "string", path = {"conditions", {by = "type", is = "Progressing"}, "reason"}},
 }
 
 local statusOptional = false
@@ -889,10 +907,12 @@ local function readStatus(status)
   return values
 end
 
--- The generations are no evidence that its controller has looked at the object.
+-- The generations, and lists, are no evidence that its controller has looked at the object.
 local function seen(values)
-  for name in pairs(values) do
-    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+  for _, field in ipairs(fields) do
+    local name = field.name
+    if values[name] ~= nil and field.type ~= "count"
+      and (statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration")) then
       return true
     end
   end
@@ -957,8 +977,20 @@ local function healthy(observedObj)
   if not (v.desired ~= nil) then
     return false -- DesiredUnknown
   end
-  if (((v.conditionProgressing or "") == "False") and ((v.reasonProgressing or "") == "ProgressDeadlineExceeded")) then
+  if ((v.reasonProgressing or "") == "ProgressDeadlineExceeded") then
     return false -- DeadlineExceeded
+  end
+  if not (v.replicas ~= nil) then
+    return false -- Incomplete
+  end
+  if not (v.readyReplicas ~= nil) then
+    return false -- Incomplete
+  end
+  if not (v.updatedReplicas ~= nil) then
+    return false -- Incomplete
+  end
+  if not (v.availableReplicas ~= nil) then
+    return false -- Incomplete
   end
   if (((v.paused or false) and ((v.updatedReplicas or 0) < (v.expected or 0))) and ((v.replicas or 0) >= (v.desired or 0))) then
     return false -- Paused
@@ -974,6 +1006,9 @@ local function healthy(observedObj)
   end
   if ((v.availableReplicas or 0) < (v.desired or 0)) then
     return false -- Unavailable
+  end
+  if ((((v.readyReplicas or 0) < (v.availableReplicas or 0)) or ((v.replicas or 0) < (v.readyReplicas or 0))) or ((v.replicas or 0) < (v.updatedReplicas or 0))) then
+    return false -- Contradictory
   end
   if ((v.onDelete or false) and ((v.updatedReplicas or 0) < (v.desired or 0))) then
     return true -- OnDelete
@@ -1014,7 +1049,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -1035,7 +1072,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -1049,7 +1086,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end

@@ -23,7 +23,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -44,7 +46,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -58,7 +60,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -129,7 +131,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -150,7 +154,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -164,7 +168,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -282,7 +286,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -303,7 +309,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -317,7 +323,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -421,7 +427,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -442,7 +450,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -456,7 +464,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -494,7 +502,7 @@ local fields = {
   {name = "currentRevision", type = "string"},
   {name = "updatedRevision", type = "string", path = {"updateStatus", "updatedRevision"}},
   {name = "labelSelector", type = "string"},
-  {name = "conditionSubsetFailure", type = "string", path = {"conditions", {type = "SubsetFailure"}, "status"}},
+  {name = "conditionSubsetFailure", type = "string", path = {"conditions", {by = "type", is = "SubsetFailure"}, "status"}},
 }
 
 local function put(at, path, v)
@@ -502,12 +510,12 @@ local function put(at, path, v)
     local step, below = path[i], nil
     if type(step) == "table" then
       for _, element in ipairs(at) do
-        if element.type == step.type then
+        if element[step.by] == step.is then
           below = element
         end
       end
       if below == nil then
-        below = {type = step.type}
+        below = {[step.by] = step.is}
         at[#at + 1] = below
       end
     else
@@ -547,7 +555,7 @@ end
 
 -- What stands for a value of the wrong type, under the flat name of its field. It must not vanish on the way, because
 -- absence means something else.
-local wrong = {int = false, long = false, string = false, bool = "malformed"}
+local wrong = {int = false, count = false, long = false, string = false, bool = "malformed"}
 local shapes = {string = "a string", number = "a number", boolean = "a boolean", table = "a list"}
 
 function ReflectStatus(observedObj)
@@ -575,6 +583,8 @@ function ReflectStatus(observedObj)
     local ok, v = pcall(readField, status, field)
     if not ok then
       reflected[field.name] = wrong[field.type]
+    elseif field.type == "count" then
+      reflected[field.name] = v
     elseif v ~= nil then
       put(reflected, field.path or {field.name}, v)
     end
@@ -607,7 +617,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -628,7 +640,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -642,7 +654,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -673,14 +685,14 @@ local fields = {
   {name = "generation", type = "long"},
   {name = "resourceTemplateGeneration", type = "long"},
   {name = "observedGeneration", type = "long"},
-  {name = "replicas", type = "int", combine = "sum", zero = true},
+  {name = "replicas", type = "int", combine = "sum", required = true},
   {name = "readyReplicas", type = "int", combine = "sum", zero = true},
-  {name = "updatedReplicas", type = "int", combine = "sum", zero = true},
+  {name = "updatedReplicas", type = "int", combine = "sum", required = true},
   {name = "updatedReadyReplicas", type = "int", combine = "sum", zero = true},
   {name = "currentRevision", type = "string", combine = "equal", required = true},
   {name = "updatedRevision", type = "string", path = {"updateStatus", "updatedRevision"}, combine = "equal"},
   {name = "labelSelector", type = "string", combine = "equal"},
-  {name = "conditionSubsetFailure", type = "string", path = {"conditions", {type = "SubsetFailure"}, "status"}, combine = "any"},
+  {name = "conditionSubsetFailure", type = "string", path = {"conditions", {by = "type", is = "SubsetFailure"}, "status"}, combine = "any"},
 }
 
 local statusOptional = false
@@ -696,10 +708,12 @@ local function readStatus(status)
   return values
 end
 
--- The generations are no evidence that its controller has looked at the object.
+-- The generations, and lists, are no evidence that its controller has looked at the object.
 local function seen(values)
-  for name in pairs(values) do
-    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+  for _, field in ipairs(fields) do
+    local name = field.name
+    if values[name] ~= nil and field.type ~= "count"
+      and (statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration")) then
       return true
     end
   end
@@ -713,12 +727,12 @@ local function put(at, path, v)
     local step, below = path[i], nil
     if type(step) == "table" then
       for _, element in ipairs(at) do
-        if element.type == step.type then
+        if element[step.by] == step.is then
           below = element
         end
       end
       if below == nil then
-        below = {type = step.type}
+        below = {[step.by] = step.is}
         at[#at + 1] = below
       end
     else
@@ -771,6 +785,8 @@ local function outcome(field, total, fleet)
     return total.yes == fleet.clusters and "True" or nil
   elseif (how == "maxAll" and total.count < fleet.clusters) or total.differ then
     return nil
+  elseif how == "sum" and total.count > 0 and total.value > 2147483647 then
+    return nil -- more than the field holds: some cluster is wrong, and nobody knows which
   end
   return total.value
 end
@@ -824,7 +840,7 @@ function AggregateStatus(desiredObj, statusItems)
   for _, field in ipairs(fields) do
     local v = outcome(field, totals[field.name], fleet)
     if v == nil and field.required then
-      v = ""
+      v = field.type == "int" and 0 or ""
     end
     if v ~= nil then
       put(status, field.path or {field.name}, v)
@@ -867,7 +883,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -888,7 +906,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -902,7 +920,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
@@ -940,7 +958,7 @@ local fields = {
   {name = "currentRevision", type = "string"},
   {name = "updatedRevision", type = "string", path = {"updateStatus", "updatedRevision"}},
   {name = "labelSelector", type = "string"},
-  {name = "conditionSubsetFailure", type = "string", path = {"conditions", {type = "SubsetFailure"}, "status"}},
+  {name = "conditionSubsetFailure", type = "string", path = {"conditions", {by = "type", is = "SubsetFailure"}, "status"}},
 }
 
 local statusOptional = false
@@ -956,10 +974,12 @@ local function readStatus(status)
   return values
 end
 
--- The generations are no evidence that its controller has looked at the object.
+-- The generations, and lists, are no evidence that its controller has looked at the object.
 local function seen(values)
-  for name in pairs(values) do
-    if statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration") then
+  for _, field in ipairs(fields) do
+    local name = field.name
+    if values[name] ~= nil and field.type ~= "count"
+      and (statusOptional or (name ~= "generation" and name ~= "resourceTemplateGeneration")) then
       return true
     end
   end
@@ -1129,6 +1149,12 @@ local function healthy(observedObj)
   if ((v.conditionSubsetFailure or "") == "True") then
     return false -- ReplicaFailure
   end
+  if not (v.replicas ~= nil) then
+    return false -- Incomplete
+  end
+  if not (v.updatedReplicas ~= nil) then
+    return false -- Incomplete
+  end
   if (((v.updatedReplicas or 0) < (v.expected or 0)) and v.kept ~= nil) then
     return false -- Updating
   end
@@ -1140,6 +1166,9 @@ local function healthy(observedObj)
   end
   if ((v.readyReplicas or 0) < (v.desired or 0)) then
     return false -- Unavailable
+  end
+  if ((((v.replicas or 0) < (v.readyReplicas or 0)) or ((v.replicas or 0) < (v.updatedReplicas or 0))) or ((v.updatedReplicas or 0) < (v.updatedReadyReplicas or 0))) then
+    return false -- Contradictory
   end
   if ((not (v.kept ~= nil) and v.subsets ~= nil) and ((v.updatedReplicas or 0) < (v.desired or 0))) then
     return false -- PartitionUnknown
@@ -1183,7 +1212,9 @@ end
 local function convert(v, want)
   if v == nil then
     return nil
-  elseif want == "int" then
+  elseif want == "count" and list(v) then
+    return #v
+  elseif want == "int" or want == "count" then
     return whole(v, 0, 2147483647)
   elseif want == "long" then
     return whole(v, 0, 9007199254740991)
@@ -1204,7 +1235,7 @@ local function convert(v, want)
   return v
 end
 
--- A step of a path is a key, or the type of a list's element.
+-- A step of a path is a key, or chooses the element of a list whose key "by" is "is".
 local function lookup(at, path)
   for _, step in ipairs(path) do
     if at == nil then
@@ -1218,7 +1249,7 @@ local function lookup(at, path)
         if not object(element) then
           malformed()
         end
-        if found == nil and element.type == step.type then
+        if found == nil and element[step.by] == step.is then
           found = element
         end
       end
