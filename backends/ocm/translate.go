@@ -251,8 +251,10 @@ func (r report) current(workload backends.Workload, o backends.ClusterObservatio
 	if o.Asked != nil && r.values[feedbackReplicas] != int64(*o.Asked) {
 		return false
 	}
+	// A kind has a field of this name when its controller reports what it has observed; kstatus reads it of others too, of
+	// which many never have it.
 	observes := slices.ContainsFunc(workload.Feedback, func(f backends.FeedbackField) bool {
-		return f.Path == observedGenerationPath
+		return f.Name == "observedGeneration"
 	})
 	return !observes || r.values[feedbackGeneration] == r.values[feedbackObservedGeneration]
 }

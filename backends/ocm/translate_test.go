@@ -179,6 +179,17 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// TestObserveWithoutGeneration: of a kind that need not report what it has observed, a report without it is current.
+func TestObserveWithoutGeneration(t *testing.T) {
+	gadgets := backends.Workload{
+		Resource: "gadgets", Namespace: "shop", Name: "web",
+		Feedback: []backends.FeedbackField{{Name: "observed", Path: observedGenerationPath}},
+	}
+	if o := loadWork(t, value(feedbackObservedGeneration, nil)).observe(gadgets); !o.Current {
+		t.Errorf("got %+v", o)
+	}
+}
+
 func TestState(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*workv1.ManifestWork)

@@ -69,7 +69,7 @@ func genericOf(kind schema.GroupKind) generic {
 		return generic{
 			known: true, evidence: [][]Path{{phasePath}},
 			status: []Field{
-				word("phase", PerCluster), word("reason", PerCluster), conditionField("Ready", All),
+				observation(), word("phase", PerCluster), word("reason", PerCluster), conditionField("Ready", All),
 				conditionField("PodScheduled", All), conditionReason("PodScheduled"),
 				{Name: "crashLooping", At: "containerStatuses[state.waiting.reason=CrashLoopBackOff].name", Type: TypeString},
 			},
@@ -79,9 +79,9 @@ func genericOf(kind schema.GroupKind) generic {
 		}
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
 		return generic{
-			known: true, evidence: [][]Path{{generationPath, observedPath}},
-			status: append([]Field{observation(), conditionField("ReplicaFailure", Any)},
-				fields(counter, "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")...),
+			known: true, evidence: [][]Path{{generationPath, observedPath, Path{statusKey, {Key: "replicas"}}}},
+			status: append([]Field{observation(), conditionField("ReplicaFailure", Any), told("replicas")},
+				fields(counter, "fullyLabeledReplicas", "readyReplicas", "availableReplicas")...),
 		}
 	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
 		return generic{known: true, evidence: [][]Path{{generationPath, observedPath}}, status: []Field{observation()}}
@@ -89,7 +89,7 @@ func genericOf(kind schema.GroupKind) generic {
 		return generic{
 			known: true, evidence: [][]Path{{conditionPath("NamesAccepted"), conditionPath("Established")}},
 			status: []Field{
-				conditionField("NamesAccepted", All), conditionReason("NamesAccepted"),
+				observation(), conditionField("NamesAccepted", All), conditionReason("NamesAccepted"),
 				conditionField("Established", All), conditionReason("Established"),
 			},
 		}
