@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -210,7 +210,7 @@ func (r *Reconciler) readKept(ctx context.Context, namespace, name string) *pass
 		return &pass.KeptSpec{Name: name, Err: fmt.Errorf("get ControllerRevision %s with the spec from the beginning of the migration: %w", key, err)}
 	}
 	spec := &v1alpha1.FleetWorkloadSpec{}
-	if err := json.Unmarshal(kept.Data.Raw, spec); err != nil {
+	if err := utiljson.Unmarshal(kept.Data.Raw, spec); err != nil {
 		return &pass.KeptSpec{Name: name, Unreadable: true} // somebody else has written it
 	}
 	return &pass.KeptSpec{Name: name, Spec: spec}

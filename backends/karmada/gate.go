@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
@@ -427,7 +428,7 @@ func sameOverrides(record, policy string, rules []policyv1alpha1.Overriders) boo
 		Overriders policyv1alpha1.Overriders `json:"overriders"`
 	}
 	if record != "" {
-		if err := json.Unmarshal([]byte(record), &shadows); err != nil {
+		if err := utiljson.Unmarshal([]byte(record), &shadows); err != nil {
 			return false
 		}
 	}
@@ -450,7 +451,7 @@ func plain(v any) any {
 		return nil
 	}
 	var out any
-	if err := json.Unmarshal(raw, &out); err != nil {
+	if err := utiljson.Unmarshal(raw, &out); err != nil {
 		return nil
 	}
 	return out
@@ -583,29 +584,10 @@ func withPlacement(policy *unstructured.Unstructured, b *workv1alpha2.ResourceBi
 	}
 	if placement, ok := plain(b.Spec.Placement).(map[string]any); ok {
 		if spec, isMap := out.Object["spec"].(map[string]any); isMap {
-			spec["placement"] = wholeNumbers(placement)
+			spec["placement"] = placement
 		}
 	}
 	return out
-}
-
-// wholeNumbers turns the numbers of decoded JSON into those of unstructured content.
-func wholeNumbers(v any) any {
-	switch t := v.(type) {
-	case map[string]any:
-		for key := range t {
-			t[key] = wholeNumbers(t[key])
-		}
-	case []any:
-		for i := range t {
-			t[i] = wholeNumbers(t[i])
-		}
-	case float64:
-		if t == float64(int64(t)) {
-			return int64(t)
-		}
-	}
-	return v
 }
 
 // list names at most five clusters, so that messages stay readable with a thousand of them.

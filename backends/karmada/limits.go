@@ -3,8 +3,14 @@ package karmada
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -32,6 +38,65 @@ func checkNames(w backends.Workload) error {
 		Message: "Karmada's names for this workload would be too long",
 		Remedy:  fmt.Sprintf("choose a name of at most %d characters", validation.DNS1123SubdomainMaxLength-suffix),
 	}
+}
+
+// exact are the kinds whose manifests Karmada's Go reads and writes throughout (pkg/resourceinterpreter/default/native). What members
+// keep of others, or their replicas, it decides in Lua, whose numbers are of floating point (pkg/resourceinterpreter/customized).
+var exact = map[schema.GroupVersionKind]bool{
+	{Group: "apps", Version: "v1", Kind: "Deployment"}: true,
+	{Group: "batch", Version: "v1", Kind: "Job"}:       true,
+}
+
+// checkNumbers refuses whole numbers that Karmada would change on their way to a member.
+func checkNumbers(desired backends.Desired) error {
+	if exact[desired.Workload.GVK] {
+		return nil
+	}
+	refuse := func(field string, n int64) error {
+		return &backends.Error{
+			Code: backends.CodeUnsupported, Field: field, Value: strconv.FormatInt(n, 10),
+			Message: fmt.Sprintf("Karmada would send another number, %.0f: it has no whole numbers beyond 2^53 in a %s", float64(n), desired.Workload.GVK.Kind),
+			Remedy:  "write a string where the kind takes one, choose a number that is smaller, or use another backend",
+		}
+	}
+	if n, found := inexact(desired.Template.Object); found {
+		return refuse("spec.template", n)
+	}
+	seen := map[*unstructured.Unstructured]bool{}
+	for _, t := range desired.Targets {
+		if t.Manifest == nil || seen[t.Manifest] {
+			continue
+		}
+		seen[t.Manifest] = true
+		if n, found := inexact(t.Manifest.Object); found {
+			return refuse("spec.overrides", n)
+		}
+	}
+	return nil
+}
+
+// inexact finds a whole number that floating point does not hold.
+func inexact(value any) (n int64, found bool) {
+	switch v := value.(type) {
+	case int64:
+		if -1<<53 <= v && v <= 1<<53 {
+			return 0, false
+		}
+		return v, big.NewFloat(float64(v)).Cmp(new(big.Float).SetInt64(v)) != 0 // converting back would overflow at the ends
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if n, found = inexact(v[key]); found {
+				return n, true
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if n, found = inexact(element); found {
+				return n, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // checkRecord refuses overrides that Karmada can store but not carry out: it puts all that it overrides for a cluster

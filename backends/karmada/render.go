@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 
@@ -77,6 +78,9 @@ func render(desired backends.Desired) (*rendered, error) {
 	}
 	if len(desired.Targets) == 0 {
 		return nil, nil
+	}
+	if err := checkNumbers(desired); err != nil {
+		return nil, err
 	}
 	l := layOut(desired)
 	template, err := renderTemplate(desired, l)
@@ -315,7 +319,7 @@ func typedRules(rules []any) ([]policyv1alpha1.RuleWithCluster, error) {
 		return nil, err
 	}
 	var typed []policyv1alpha1.RuleWithCluster
-	if err := json.Unmarshal(raw, &typed); err != nil {
+	if err := utiljson.Unmarshal(raw, &typed); err != nil {
 		return nil, err
 	}
 	return typed, nil

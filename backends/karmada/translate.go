@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
@@ -191,7 +191,7 @@ func statusOf(w work) map[string]any {
 		return nil
 	}
 	var status map[string]any
-	if err := json.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status); err != nil {
+	if err := utiljson.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status); err != nil {
 		return nil
 	}
 	return status

@@ -1,7 +1,6 @@
 package ocm
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -120,7 +120,7 @@ func feedbackValues(values []workv1.FeedbackValue) map[string]any {
 			read[value.Name] = *f.Boolean
 		case f.JsonRaw != nil:
 			var parsed any
-			if json.Unmarshal([]byte(*f.JsonRaw), &parsed) == nil {
+			if utiljson.Unmarshal([]byte(*f.JsonRaw), &parsed) == nil {
 				read[value.Name] = parsed
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -78,9 +79,8 @@ func split(in io.Reader) ([][]byte, error) {
 			documents = append(documents, several...)
 			continue
 		}
-		var content any
-		if err := yaml.Unmarshal(raw, &content); err == nil && content == nil {
-			continue
+		if asJSON, err := yaml.YAMLToJSON(raw); err == nil && string(asJSON) == "null" {
+			continue // comments only
 		}
 		documents = append(documents, raw)
 	}
@@ -92,7 +92,7 @@ func jsonObjects(raw []byte) [][]byte {
 		return nil
 	}
 	var objects [][]byte
-	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder := kjson.NewDecoderCaseSensitivePreserveInts(bytes.NewReader(raw))
 	for {
 		var one json.RawMessage
 		err := decoder.Decode(&one)

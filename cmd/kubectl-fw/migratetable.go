@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -195,7 +196,7 @@ func waiting(fw *v1alpha1.FleetWorkload, began *v1alpha1.FleetWorkloadSpec) stri
 func fieldsOf(spec v1alpha1.FleetWorkloadSpec) map[string]any {
 	fields := map[string]any{}
 	raw, err := json.Marshal(spec)
-	if err != nil || json.Unmarshal(raw, &fields) != nil {
+	if err != nil || utiljson.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
 	return fields

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,7 +108,7 @@ func (a *awaiting) learn(ctx context.Context, namespace, revision string) {
 	if revision == "" || a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: revision}, kept) != nil {
 		return
 	}
-	if json.Unmarshal(kept.Data.Raw, spec) == nil {
+	if utiljson.Unmarshal(kept.Data.Raw, spec) == nil {
 		a.began = spec
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -38,7 +39,11 @@ func readFile(path string, in io.Reader) (fws []*v1alpha1.FleetWorkload, skipped
 			return nil, nil, fmt.Errorf("%s, document %d: %w", path, i, err)
 		}
 		var head metav1.PartialObjectMetadata
-		if err := yaml.Unmarshal(raw, &head); err != nil {
+		asJSON, err := yaml.YAMLToJSON(raw)
+		if err == nil {
+			err = utiljson.Unmarshal(asJSON, &head)
+		}
+		if err != nil {
 			return nil, nil, fmt.Errorf("%s, document %d: %w", path, i, err)
 		}
 		switch {

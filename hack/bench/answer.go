@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -80,7 +80,7 @@ func feedback(config workv1.ManifestConfigOption, object map[string]any) ([]work
 // memberObject is the manifest as a cluster has it once it runs.
 func memberObject(work *workv1.ManifestWork, manifest workv1.Manifest) (map[string]any, error) {
 	object := map[string]any{}
-	if err := json.Unmarshal(manifest.Raw, &object); err != nil {
+	if err := utiljson.Unmarshal(manifest.Raw, &object); err != nil {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
 	if object["kind"] == "CustomResourceDefinition" {

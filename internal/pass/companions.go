@@ -81,10 +81,7 @@ func (d *Decision) take(n plan.Need, source Object) error {
 		d.lack(n)
 		return nil
 	}
-	c, note, err := n.Companion(source.Found)
-	if err != nil {
-		return err
-	}
+	c, note := n.Companion(source.Found)
 	if c != nil {
 		d.travel.companions = append(d.travel.companions, *c)
 	}

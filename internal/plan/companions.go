@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -92,7 +92,7 @@ func companion(
 ) (c backends.Companion, notes []string, err error) {
 	none := backends.Companion{}
 	obj := &unstructured.Unstructured{}
-	if err := json.Unmarshal(raw.Raw, &obj.Object); err != nil || obj.Object == nil {
+	if err := utiljson.Unmarshal(raw.Raw, &obj.Object); err != nil || obj.Object == nil {
 		return none, nil, invalidCompanion(at, "", "it is not an object", "write a whole manifest, with apiVersion and kind")
 	}
 	switch {
@@ -111,10 +111,7 @@ func companion(
 	if err != nil {
 		return none, nil, err
 	}
-	clean, keys, err := bare(obj)
-	if err != nil {
-		return none, nil, err
-	}
+	clean, keys := bare(obj)
 	notes = []string{noteStripped(at, keys), stripSelfRemoval(at, clean, kinds.For(clean.GroupVersionKind()))}
 	clean.SetNamespace(fw.Namespace)
 	setMarks(clean, string(fw.UID))
@@ -163,11 +160,10 @@ func companionResource(at string, obj *unstructured.Unstructured, kinds *interpr
 
 // bare is an object without what API servers, their clients and orchestrators add: it can be sent to another cluster. The keys of
 // orchestrators that were taken off are returned, too.
-func bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
+func bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
 	out := obj.DeepCopy()
 	keys := strip(out)
-	out, err := normalize(out)
-	return out, keys, err
+	return out, keys
 }
 
 func setMarks(obj *unstructured.Unstructured, uid string) {

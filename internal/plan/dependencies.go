@@ -123,15 +123,12 @@ func (p *Plan) needsOf(manifest *unstructured.Unstructured) ([]Need, error) {
 
 // Companion makes a companion of the object that was found for a need. It is nil for what must not leave its cluster,
 // with a note that says so.
-func (n Need) Companion(source *unstructured.Unstructured) (companion *backends.Companion, note string, err error) {
+func (n Need) Companion(source *unstructured.Unstructured) (companion *backends.Companion, note string) {
 	if secretType, _, _ := unstructured.NestedString(source.Object, "type"); n.Kind == "Secret" && secretType == tokenType {
 		return nil, fmt.Sprintf("note: %s holds a ServiceAccount's token, which means nothing to other clusters and is not sent: "+
-			"create it on the clusters", n), nil
+			"create it on the clusters", n)
 	}
-	clean, _, err := bare(source)
-	if err != nil {
-		return nil, "", err
-	}
+	clean, _ := bare(source)
 	setMarks(clean, backends.SharedUID)
-	return &backends.Companion{Object: clean, Resource: n.Resource(), Shared: true, Clusters: n.Clusters}, "", nil
+	return &backends.Companion{Object: clean, Resource: n.Resource(), Shared: true, Clusters: n.Clusters}, ""
 }

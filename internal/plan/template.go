@@ -14,6 +14,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -37,7 +38,7 @@ func Manifest(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
 // manifest also returns what of it is not sent, for a person.
 func manifest(fw *v1alpha1.FleetWorkload) (template *unstructured.Unstructured, note string, err error) {
 	obj := &unstructured.Unstructured{}
-	if err := json.Unmarshal(fw.Spec.Template.Raw, &obj.Object); err != nil || obj.Object == nil {
+	if err := utiljson.Unmarshal(fw.Spec.Template.Raw, &obj.Object); err != nil || obj.Object == nil {
 		return nil, "", invalidTemplate("spec.template", "", "it is not an object", "write a whole manifest, with apiVersion and kind")
 	}
 	if obj.GetAPIVersion() == "" {
@@ -60,9 +61,7 @@ func manifest(fw *v1alpha1.FleetWorkload) (template *unstructured.Unstructured, 
 	if err := checkMetadata(obj); err != nil {
 		return nil, "", err
 	}
-	note = noteStripped("spec.template", strip(obj))
-	template, err = normalize(obj)
-	return template, note, err
+	return obj, noteStripped("spec.template", strip(obj)), nil
 }
 
 // checkMetadata refuses labels and annotations that no API server takes.
@@ -80,19 +79,6 @@ func checkMetadata(obj *unstructured.Unstructured) error {
 		}
 	}
 	return nil
-}
-
-// normalize gives numbers the types that API servers' answers have.
-func normalize(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	raw, err := obj.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encode template: %w", err)
-	}
-	out := &unstructured.Unstructured{}
-	if err := out.UnmarshalJSON(raw); err != nil {
-		return nil, fmt.Errorf("decode template: %w", err)
-	}
-	return out, nil
 }
 
 // Reference names the object of a manifest.

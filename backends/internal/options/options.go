@@ -10,6 +10,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -32,7 +33,7 @@ func (o Option) Decode(raw *runtime.RawExtension) (map[string]any, error) {
 		return nil, nil
 	}
 	var patch map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &patch); err != nil {
+	if err := utiljson.Unmarshal(raw.Raw, &patch); err != nil {
 		return nil, o.Invalid("", "is not an object", err)
 	}
 	return patch, o.check("", patch)
@@ -106,7 +107,7 @@ func (o Option) Merge(spec, patch map[string]any, typed any) (map[string]any, er
 		return nil, o.Invalid("", "does not fit the backend's type", err)
 	}
 	out := map[string]any{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(merged, &out); err != nil {
+	if err := utiljson.Unmarshal(merged, &out); err != nil {
 		return nil, fmt.Errorf("%s: read the merged spec: %w", o.Field, err)
 	}
 	return out, nil
