@@ -140,8 +140,11 @@ type trial struct {
 	group     string
 	placement v1alpha1.Placement
 	situation Situation
+	rules     rules
+	// budget bounds the work of choosing.
+	budget *budget
 	// pool are the clusters that can be taken; lost those among them that may be given up, the longest lost first.
-	pool []backends.Cluster
+	pool []candidate
 	lost []string
 	// left are the clusters left out, by the reason.
 	left  map[string][]string
@@ -154,7 +157,9 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 		return nil, &backends.Error{Code: backends.CodeInvalidPlacement, Field: "spec.placement", Value: g.Name,
 			Message: "the selector of clusters is not valid", Remedy: "correct it", Err: err}
 	}
-	t := &trial{group: g.Name, placement: p, situation: s, left: map[string][]string{}}
+	t := &trial{group: g.Name, placement: p, situation: s, left: map[string][]string{}, rules: newRules(p),
+		budget: &budget{left: maxSteps / len(groupsOf(p))}}
+	var pool []backends.Cluster
 	since := map[string]time.Time{}
 	for _, name := range s.Chosen.Clusters {
 		c, known := s.Fleet.Get(name)
@@ -166,7 +171,7 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 			t.left[why] = append(t.left[why], name)
 			continue
 		}
-		t.pool = append(t.pool, c)
+		pool = append(pool, c)
 		if s.Running[name] && p.Failover != nil {
 			if lost, at := t.lostSince(c); lost {
 				t.lost = append(t.lost, name)
@@ -174,6 +179,7 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 			}
 		}
 	}
+	t.pool = t.rules.candidates(pool, s.Running)
 	slices.SortStableFunc(t.lost, func(a, b string) int { return since[a].Compare(since[b]) })
 	return t, nil
 }
@@ -198,7 +204,7 @@ func (t *trial) refuse(c backends.Cluster) string {
 }
 
 func (t *trial) choose() (Choice, error) {
-	chosen, err := pick(t.placement, t.pool, t.situation.Running)
+	chosen, err := t.rules.pick(t.pool, t.budget)
 	if err != nil {
 		return Choice{}, err
 	}
@@ -212,23 +218,26 @@ func (t *trial) choose() (Choice, error) {
 	for found {
 		pool, chosen, found = t.replace(pool, chosen, lost)
 	}
+	if len(lost) > 0 && t.budget.left == 0 {
+		message = join(message, "not all ways to replace lost clusters were tried, which would take too long")
+	}
 	return Choice{Group: t.group, Clusters: chosen, Message: message}, nil
 }
 
 // replace finds lost clusters that others can take the place of: all together, or else one. Without anything in its place a
 // cluster is kept.
-func (t *trial) replace(pool []backends.Cluster, chosen, lost []string) ([]backends.Cluster, []string, bool) {
+func (t *trial) replace(pool []candidate, chosen, lost []string) ([]candidate, []string, bool) {
 	in := intersection(lost, chosen)
 	if len(in) == 0 {
 		return pool, chosen, false
 	}
-	for i := -1; i < len(in); i++ {
+	for i := -1; i < len(in) && t.budget.spend(len(pool)*(1+len(t.rules.topologies))); i++ {
 		gone := lost
 		if i >= 0 {
 			gone = in[i : i+1]
 		}
-		without := slices.DeleteFunc(slices.Clone(pool), func(c backends.Cluster) bool { return slices.Contains(gone, c.Name) })
-		if other, err := pick(t.placement, without, t.situation.Running); err == nil && t.replaces(other, chosen) {
+		without := slices.DeleteFunc(slices.Clone(pool), func(c candidate) bool { return slices.Contains(gone, c.name) })
+		if other, err := t.rules.pick(without, t.budget); err == nil && t.replaces(other, chosen) {
 			return without, other, true
 		}
 	}

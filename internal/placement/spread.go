@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,33 +10,17 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-// maxCombinations bounds how many ways to keep within maxGroups are tried.
-const maxCombinations = 2000
+// maxSteps bounds the work of one choice, in looks at one topology of one cluster; it is shared out to the groups of a placement. On
+// one processor it lasts about a tenth of a second.
+const maxSteps = 10_000_000
 
-// pick takes clusters from the pool: as many as the spread constraints and the number of clusters allow, those that run
-// the workload first, then evenly over what is spread over, then by name.
-func pick(p v1alpha1.Placement, pool []backends.Cluster, running map[string]bool) ([]string, error) {
-	r := newRules(p)
-	var unmet error
-	tried := 0
-	var found []string
-	r.within(0, pool, running, func(pool []backends.Cluster) bool {
-		tried++
-		for _, order := range [][]criterion{{isRunning, covers, isRare}, {covers, isRunning, isRare}} {
-			taken := r.take(pool, running, order)
-			err := r.check(taken)
-			if err == nil {
-				found = namesOf(taken)
-				return true
-			}
-			unmet = cmp.Or(unmet, err)
-		}
-		return tried >= maxCombinations
-	})
-	if found == nil && len(pool) > 0 {
-		return nil, unmet
-	}
-	return found, nil
+// budget is what is left of a bound on work.
+type budget struct{ left int }
+
+// spend takes from the budget. It is false when nothing is left.
+func (b *budget) spend(steps int) bool {
+	b.left = max(0, b.left-steps)
+	return b.left > 0
 }
 
 // rules are spread constraints and the number of clusters, as bounds.
@@ -50,6 +35,9 @@ type bound struct {
 	field      string
 	min, max   int
 }
+
+// allows tells whether there may be n groups.
+func (b bound) allows(n int) bool { return b.max == 0 || n <= b.max }
 
 func newRules(p v1alpha1.Placement) rules {
 	r := rules{clusters: bound{min: 1}}
@@ -68,9 +56,10 @@ func newRules(p v1alpha1.Placement) rules {
 			r.topologies = append(r.topologies, b)
 			continue
 		}
-		r.clusters.field, r.clusters.constraint = b.field, c
-		r.clusters.min = max(r.clusters.min, b.min)
-		if b.max > 0 && (r.clusters.max == 0 || b.max < r.clusters.max) {
+		if b.min >= r.clusters.min {
+			r.clusters.field, r.clusters.constraint, r.clusters.min = b.field, c, b.min
+		}
+		if b.max > 0 && r.clusters.allows(b.max) {
 			r.clusters.max = b.max
 		}
 	}
@@ -112,73 +101,113 @@ func titleOf(s v1alpha1.SpreadConstraint) string {
 	}
 }
 
-// within visits the parts of the pool that have no more groups than allowed, the best first, until visit is satisfied.
-func (r rules) within(i int, pool []backends.Cluster, running map[string]bool, visit func([]backends.Cluster) bool) bool {
-	if i == len(r.topologies) {
-		return visit(pool)
-	}
-	b := r.topologies[i]
-	values := r.ranked(b, pool, running)
-	if b.max == 0 || len(values) <= b.max {
-		return r.within(i+1, pool, running, visit)
-	}
-	return combinations(len(values), b.max, func(indexes []int) bool {
-		keep := map[string]bool{}
-		for _, index := range indexes {
-			keep[values[index]] = true
-		}
-		part := slices.DeleteFunc(slices.Clone(pool), func(c backends.Cluster) bool { return !keep[topologyOf(c, b.constraint)] })
-		return r.within(i+1, part, running, visit)
-	})
+// candidate is a cluster that can be taken.
+type candidate struct {
+	name    string
+	running bool
+	// groups are what the topologies make of it: the places of its values among all, sorted.
+	groups []int
+	// class is the same for candidates that are alike in all topologies.
+	class int
 }
 
-// ranked are the values of a topology: those that run most come first, then those with most clusters.
-func (r rules) ranked(b bound, pool []backends.Cluster, running map[string]bool) []string {
-	runs, all := map[string]int{}, map[string]int{}
-	for _, c := range pool {
-		value := topologyOf(c, b.constraint)
-		all[value]++
-		if running[c.Name] {
-			runs[value]++
+// candidates are the clusters as the rules see them, sorted by name.
+func (r rules) candidates(pool []backends.Cluster, running map[string]bool) []candidate {
+	all := make([]candidate, len(pool))
+	for i, c := range pool {
+		all[i] = candidate{name: c.Name, running: running[c.Name], groups: make([]int, len(r.topologies))}
+	}
+	for t, b := range r.topologies {
+		values := make([]string, len(pool))
+		for i, c := range pool {
+			values[i] = topologyOf(c, b.constraint)
+		}
+		sorted := slices.Compact(slices.Sorted(slices.Values(values)))
+		for i, value := range values {
+			all[i].groups[t], _ = slices.BinarySearch(sorted, value)
 		}
 	}
-	values := make([]string, 0, len(all))
-	for value := range all {
-		values = append(values, value)
-	}
-	slices.SortFunc(values, func(a, b string) int {
-		return cmp.Or(cmp.Compare(runs[b], runs[a]), cmp.Compare(all[b], all[a]), cmp.Compare(a, b))
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(slices.Compare(a.groups, b.groups), cmp.Compare(a.name, b.name))
 	})
-	return values
+	for i := 1; i < len(all); i++ {
+		all[i].class = all[i-1].class
+		if !slices.Equal(all[i].groups, all[i-1].groups) {
+			all[i].class++
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
+	return all
 }
 
-// combinations visits k of n in lexical order until visit is satisfied.
-func combinations(n, k int, visit func([]int) bool) bool {
-	indexes := make([]int, k)
-	for i := range indexes {
-		indexes[i] = i
+// pick takes clusters from the pool: as many as the spread constraints and the number of clusters allow, those that run
+// the workload first, then evenly over what is spread over, then by name. Where taking one after the other leads to nothing that
+// meets the constraints, all ways are searched, within the budget.
+func (r rules) pick(pool []candidate, b *budget) ([]string, error) {
+	if len(pool) == 0 {
+		return nil, nil
 	}
-	for {
-		if visit(indexes) {
-			return true
-		}
-		i := k - 1
-		for i >= 0 && indexes[i] == n-k+i {
-			i--
-		}
-		if i < 0 {
-			return false
-		}
-		indexes[i]++
-		for j := i + 1; j < k; j++ {
-			indexes[j] = indexes[j-1] + 1
+	within := r.within(pool, nil)
+	taken := r.take(within, nil, []criterion{isWanted, covers, isRare}, b)
+	unmet := r.check(taken)
+	if unmet == nil {
+		return namesOf(taken), nil
+	}
+	if len(taken) < len(within) {
+		if taken = r.take(within, nil, []criterion{covers, isWanted, isRare}, b); r.check(taken) == nil {
+			return namesOf(taken), nil
 		}
 	}
+	core, err := r.search(pool, b)
+	if err != nil {
+		unmet.Message += ", and " + err.Error()
+	}
+	if core == nil {
+		return nil, unmet
+	}
+	return namesOf(r.take(r.within(pool, core), core, []criterion{isWanted, covers, isRare}, b)), nil
+}
+
+// within is the part of the pool that has no more groups than allowed: kept are the groups of the core, then those that run most, then
+// those with most clusters.
+func (r rules) within(pool []candidate, core map[string]bool) []candidate {
+	for t, b := range r.topologies {
+		type group struct{ id, core, running, all int }
+		groups := make([]group, 0, len(pool))
+		at := map[int]int{}
+		for _, c := range pool {
+			i, known := at[c.groups[t]]
+			if !known {
+				i, at[c.groups[t]] = len(groups), len(groups)
+				groups = append(groups, group{id: c.groups[t]})
+			}
+			groups[i].all++
+			if c.running {
+				groups[i].running++
+			}
+			if core[c.name] {
+				groups[i].core = 1
+			}
+		}
+		if b.allows(len(groups)) {
+			continue
+		}
+		slices.SortFunc(groups, func(x, y group) int {
+			return cmp.Or(cmp.Compare(y.core, x.core), cmp.Compare(y.running, x.running), cmp.Compare(y.all, x.all), cmp.Compare(x.id, y.id))
+		})
+		keep := map[int]bool{}
+		for _, g := range groups[:b.max] {
+			keep[g.id] = true
+		}
+		pool = slices.DeleteFunc(slices.Clone(pool), func(c candidate) bool { return !keep[c.groups[t]] })
+	}
+	return pool
 }
 
 // standing is how a cluster stands to those taken already.
 type standing struct {
-	running bool
+	// wanted is 2 for one of the core, 1 for one that runs the workload.
+	wanted int
 	// covers is how many constraints that lack groups would get one more.
 	covers int
 	// like is how many of those taken are in the same group of the first constraint.
@@ -188,53 +217,104 @@ type standing struct {
 // criterion compares two clusters; the smaller one is taken first.
 type criterion func(a, b standing) int
 
-func isRunning(a, b standing) int {
-	switch {
-	case a.running == b.running:
-		return 0
-	case a.running:
-		return -1
-	default:
-		return 1
-	}
-}
+func isWanted(a, b standing) int { return cmp.Compare(b.wanted, a.wanted) }
+func covers(a, b standing) int   { return cmp.Compare(b.covers, a.covers) }
+func isRare(a, b standing) int   { return cmp.Compare(a.like, b.like) }
 
-func covers(a, b standing) int { return cmp.Compare(b.covers, a.covers) }
-func isRare(a, b standing) int { return cmp.Compare(a.like, b.like) }
-
-// take takes clusters one by one, the best by the criteria and then by name.
-func (r rules) take(pool []backends.Cluster, running map[string]bool, order []criterion) []backends.Cluster {
-	n := len(pool)
-	if r.clusters.max == 0 || n <= r.clusters.max {
+// take takes clusters one by one, the best by the criteria and then by name. Of those that stand alike only the first is looked at.
+func (r rules) take(pool []candidate, core map[string]bool, order []criterion, b *budget) []candidate {
+	if r.clusters.allows(len(pool)) {
 		return pool
 	}
-	rest := slices.SortedFunc(slices.Values(pool), func(a, b backends.Cluster) int { return cmp.Compare(a.Name, b.Name) })
-	var taken []backends.Cluster
-	counts := make([]map[string]int, len(r.topologies))
-	for i := range counts {
-		counts[i] = map[string]int{}
-	}
+	queues := r.queues(pool, core)
+	tally := newTally(pool, len(r.topologies))
+	taken := make([]candidate, 0, r.clusters.max)
 	for len(taken) < r.clusters.max {
-		best := 0
-		for i := 1; i < len(rest); i++ {
-			if better(r.standing(rest[i], counts, running), r.standing(rest[best], counts, running), order) {
-				best = i
+		b.spend(len(queues) * (1 + len(r.topologies)))
+		best, top := -1, standing{}
+		for i, q := range queues {
+			s := r.standing(q.waiting[0], q.wanted, tally)
+			if best < 0 || better(s, top, order) || !better(top, s, order) && q.waiting[0].name < queues[best].waiting[0].name {
+				best, top = i, s
 			}
 		}
-		for i, b := range r.topologies {
-			counts[i][topologyOf(rest[best], b.constraint)]++
+		c := queues[best].waiting[0]
+		tally.add(c)
+		taken = append(taken, c)
+		if queues[best].waiting = queues[best].waiting[1:]; len(queues[best].waiting) == 0 {
+			queues = slices.Delete(queues, best, best+1)
 		}
-		taken = append(taken, rest[best])
-		rest = slices.Delete(rest, best, best+1)
 	}
 	return taken
 }
 
-func (r rules) standing(c backends.Cluster, counts []map[string]int, running map[string]bool) standing {
-	s := standing{running: running[c.Name]}
+// queue are clusters that stand alike to whatever is taken, by name.
+type queue struct {
+	wanted  int
+	waiting []candidate
+}
+
+func (r rules) queues(pool []candidate, core map[string]bool) []queue {
+	type alike struct{ class, wanted int }
+	var queues []queue
+	at := map[alike]int{}
+	for _, c := range pool {
+		key := alike{class: c.class}
+		switch {
+		case core[c.name]:
+			key.wanted = 2
+		case c.running:
+			key.wanted = 1
+		}
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(queues), len(queues)
+			queues = append(queues, queue{wanted: key.wanted})
+		}
+		queues[i].waiting = append(queues[i].waiting, c)
+	}
+	return queues
+}
+
+// tally counts those taken, by topology and group, and the groups that have any.
+type tally struct {
+	taken  [][]int
+	groups []int
+}
+
+func newTally(pool []candidate, topologies int) *tally {
+	t := &tally{taken: make([][]int, topologies), groups: make([]int, topologies)}
+	for i := range topologies {
+		most := 0
+		for _, c := range pool {
+			most = max(most, c.groups[i])
+		}
+		t.taken[i] = make([]int, most+1)
+	}
+	return t
+}
+
+func (t *tally) add(c candidate) {
+	for i, group := range c.groups {
+		if t.taken[i][group]++; t.taken[i][group] == 1 {
+			t.groups[i]++
+		}
+	}
+}
+
+func (t *tally) remove(c candidate) {
+	for i, group := range c.groups {
+		if t.taken[i][group]--; t.taken[i][group] == 0 {
+			t.groups[i]--
+		}
+	}
+}
+
+func (r rules) standing(c candidate, wanted int, counts *tally) standing {
+	s := standing{wanted: wanted}
 	for i, b := range r.topologies {
-		n := counts[i][topologyOf(c, b.constraint)]
-		if n == 0 && len(counts[i]) < b.min {
+		n := counts.taken[i][c.groups[i]]
+		if n == 0 && counts.groups[i] < b.min {
 			s.covers++
 		}
 		if i == 0 {
@@ -254,30 +334,35 @@ func better(a, b standing, order []criterion) bool {
 }
 
 // check fails when there are fewer groups than asked for.
-func (r rules) check(taken []backends.Cluster) error {
-	for _, b := range append(slices.Clone(r.topologies), r.clusters) {
-		values := map[string]bool{}
-		for _, c := range taken {
-			values[topologyOf(c, b.constraint)] = true
+func (r rules) check(taken []candidate) *backends.Error {
+	counts := newTally(taken, len(r.topologies))
+	for _, c := range taken {
+		counts.add(c)
+	}
+	for i, b := range append(slices.Clone(r.topologies), r.clusters) {
+		found := len(taken)
+		if i < len(r.topologies) {
+			found = counts.groups[i]
 		}
-		if len(values) >= b.min || len(taken) == 0 {
-			continue
-		}
-		return &backends.Error{
-			Code: backends.CodePlacementNotMet, Field: b.field + ".minGroups", Value: fmt.Sprint(b.min),
-			Message: fmt.Sprintf("the clusters that can be taken, %s, have %d different values of %s",
-				list(namesOf(taken)), len(values), titleOf(b.constraint)),
-			Remedy: "lower minGroups, raise numberOfClusters, or choose more clusters",
+		if found < b.min {
+			return &backends.Error{
+				Code: backends.CodePlacementNotMet, Field: b.field + ".minGroups", Value: fmt.Sprint(b.min),
+				Message: fmt.Sprintf("the clusters that can be taken, %s, have %d different values of %s",
+					list(namesOf(taken)), found, titleOf(b.constraint)),
+				Remedy: "lower minGroups, raise numberOfClusters, or choose more clusters",
+			}
 		}
 	}
 	return nil
 }
 
-func namesOf(clusters []backends.Cluster) []string {
+func namesOf(clusters []candidate) []string {
 	names := make([]string, 0, len(clusters))
 	for _, c := range clusters {
-		names = append(names, c.Name)
+		names = append(names, c.name)
 	}
 	slices.Sort(names)
 	return names
 }
+
+var errGaveUp = errors.New("not all combinations of clusters were tried, which would take too long")
