@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -119,8 +120,16 @@ func (f Fleet) Unknown(selectors ...v1alpha1.ClusterSelector) []string {
 // Matcher decides whether a ClusterSelector chooses a cluster. Its meaning is the same wherever clusters are chosen:
 // what is set must all hold, exclude wins, and NotIn holds for a cluster that lacks the attribute.
 type Matcher struct {
-	selector v1alpha1.ClusterSelector
-	labels   labels.Selector
+	// names is empty when any will do.
+	names, exclude sets.Set[string]
+	attributes     []attributeMatcher
+	labels         labels.Selector
+}
+
+type attributeMatcher struct {
+	key    v1alpha1.Attribute
+	values sets.Set[string]
+	in     bool
 }
 
 // NewMatcher compiles a selector. A nil selector matches every cluster. The error names the field that is wrong.
@@ -128,7 +137,10 @@ func NewMatcher(selector *v1alpha1.ClusterSelector) (Matcher, error) {
 	if selector == nil {
 		return Matcher{labels: labels.Everything()}, nil
 	}
-	m := Matcher{selector: *selector, labels: labels.Everything()}
+	m := Matcher{names: sets.New(selector.Names...), exclude: sets.New(selector.Exclude...), labels: labels.Everything()}
+	for _, a := range selector.Attributes {
+		m.attributes = append(m.attributes, attributeMatcher{a.Key, sets.New(a.Values...), a.Operator == v1alpha1.AttributeOperatorIn})
+	}
 	if selector.Selector != nil {
 		compiled, err := metav1.LabelSelectorAsSelector(selector.Selector)
 		if err != nil {
@@ -141,15 +153,11 @@ func NewMatcher(selector *v1alpha1.ClusterSelector) (Matcher, error) {
 
 // Matches tells whether the cluster is chosen.
 func (m Matcher) Matches(c Cluster) bool {
-	if slices.Contains(m.selector.Exclude, c.Name) {
+	if m.exclude.Has(c.Name) || len(m.names) > 0 && !m.names.Has(c.Name) {
 		return false
 	}
-	if len(m.selector.Names) > 0 && !slices.Contains(m.selector.Names, c.Name) {
-		return false
-	}
-	for _, req := range m.selector.Attributes {
-		in := slices.Contains(req.Values, c.Attributes[req.Key])
-		if in != (req.Operator == v1alpha1.AttributeOperatorIn) {
+	for _, a := range m.attributes {
+		if a.values.Has(c.Attributes[a.key]) != a.in {
 			return false
 		}
 	}

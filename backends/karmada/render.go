@@ -3,6 +3,7 @@ package karmada
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -262,40 +263,56 @@ func targetRules(desired backends.Desired) ([]any, error) {
 	groups := map[string]*group{}
 	var order []string
 	base := comparable(desired.Template, desired.Workload.ReplicasPath)
+	of := map[*unstructured.Unstructured]*group{} // many clusters share a manifest
 	for _, t := range desired.Targets {
-		target := comparable(t.Manifest, desired.Workload.ReplicasPath)
-		ops := robust(base, target, desired.Workload.ReplicasPath, jsondiff.Diff(base, target))
-		if len(ops) == 0 {
-			continue
-		}
-		encoded, err := json.Marshal(ops)
-		if err != nil {
-			return nil, fmt.Errorf("encode the overrides of cluster %s: %w", t.Cluster, err)
-		}
-		g := groups[string(encoded)]
-		if g == nil {
-			g = &group{ops: ops}
-			groups[string(encoded)] = g
-			order = append(order, string(encoded))
+		g, known := of[t.Manifest]
+		if !known {
+			target := comparable(t.Manifest, desired.Workload.ReplicasPath)
+			ops := robust(base, target, desired.Workload.ReplicasPath, jsondiff.Diff(base, target))
+			encoded, err := json.Marshal(ops)
+			if err != nil {
+				return nil, fmt.Errorf("encode the overrides of cluster %s: %w", t.Cluster, err)
+			}
+			if g = groups[string(encoded)]; g == nil {
+				g = &group{ops: ops}
+				groups[string(encoded)] = g
+				order = append(order, string(encoded))
+			}
+			of[t.Manifest] = g
 		}
 		g.clusters = append(g.clusters, t.Cluster)
 	}
 	rules := make([]any, 0, len(order))
 	for _, key := range order {
-		rules = append(rules, rule(groups[key].clusters, groups[key].ops...))
+		if g := groups[key]; len(g.ops) > 0 {
+			rules = append(rules, rule(g.clusters, g.ops...))
+		}
 	}
 	return rules, nil
 }
 
-// comparable is the part of a manifest that overrides may change: replicas are Karmada's own business.
+// comparable is the part of a manifest that overrides may change: replicas are Karmada's own business. It shares what is below.
 func comparable(obj *unstructured.Unstructured, replicasPath []string) map[string]any {
-	copied := obj.DeepCopy()
-	unstructured.RemoveNestedField(copied.Object, "status")
-	unstructured.RemoveNestedField(copied.Object, "metadata", "creationTimestamp")
+	out := maps.Clone(obj.Object)
+	delete(out, "status")
+	leaveOut(out, "metadata", "creationTimestamp")
 	if len(replicasPath) > 0 {
-		unstructured.RemoveNestedField(copied.Object, replicasPath...)
+		leaveOut(out, replicasPath...)
 	}
-	return copied.Object
+	return out
+}
+
+// leaveOut removes a field. The objects on the way to it are made anew, but for the first.
+func leaveOut(object map[string]any, path ...string) {
+	for ; len(path) > 1; path = path[1:] {
+		below, is := object[path[0]].(map[string]any)
+		if !is {
+			return
+		}
+		below = maps.Clone(below)
+		object[path[0]], object = below, below
+	}
+	delete(object, path[0])
 }
 
 func rule(clusters []string, ops ...jsondiff.Op) map[string]any {

@@ -227,7 +227,7 @@ func scrapeType(gvk schema.GroupVersionKind) workv1.FeedbackScrapeType {
 }
 
 // deliverable is the target manifest without what only an API server may set, and which OCM's webhook or agent would
-// stumble over.
+// stumble over. It shares what is below metadata and spec.
 func deliverable(workload backends.Workload, target backends.Target) (map[string]any, error) {
 	if target.Manifest == nil || target.Manifest.GetName() == "" || target.Manifest.GetGenerateName() != "" {
 		return nil, &backends.Error{
@@ -236,30 +236,21 @@ func deliverable(workload backends.Workload, target backends.Target) (map[string
 			Remedy:  "set metadata.name and no generateName",
 		}
 	}
-	manifest := target.Manifest.DeepCopy()
+	manifest := maps.Clone(target.Manifest.Object)
+	delete(manifest, "status")
+	metadata, _ := manifest["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	manifest["metadata"] = metadata
 	for _, field := range []string{
 		"creationTimestamp", "uid", "resourceVersion", "generation", "managedFields", "selfLink", "ownerReferences",
 	} {
-		unstructured.RemoveNestedField(manifest.Object, "metadata", field)
+		delete(metadata, field)
 	}
-	delete(manifest.Object, "status")
 	if workload.Namespace == "" {
 		// The agent would ask for a namespaced resource (ocm#323).
-		unstructured.RemoveNestedField(manifest.Object, "metadata", "namespace")
+		delete(metadata, "namespace")
 	}
-	// Numbers as JSON has them, so that comparing with what the API server returns works.
-	data, err := json.Marshal(manifest.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode manifest for %s: %w", target.Cluster, err)
-	}
-	clean := &unstructured.Unstructured{}
-	if err := clean.UnmarshalJSON(data); err != nil {
-		return nil, &backends.Error{
-			Code: backends.CodeInvalidTemplate, Field: "spec.template", Message: "it is not a Kubernetes object",
-			Remedy: "set apiVersion, kind and metadata.name", Err: err,
-		}
-	}
-	return clean.Object, nil
+	return manifest, nil
 }
 
 // feedbackRules asks for the kind's status fields and for what proves that they speak about the newest manifest

@@ -217,3 +217,11 @@ func setUnitedPartitions(manifest map[string]any, kept int64) error {
 	}
 	return unstructured.SetNestedMap(manifest, partitions, "spec", "updateStrategy", "manualUpdate", "partitions")
 }
+
+// PartitionPath leads to what SetPartition and OverridePartition write; nil for kinds without a partition.
+func PartitionPath(kind *Kind) []string {
+	if kind.Partition == nil {
+		return nil
+	}
+	return split(kind.Partition.Path)
+}

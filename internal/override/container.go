@@ -25,6 +25,8 @@ type containerEntry struct {
 	// refusal is what is wrong with the entry in itself, or nil.
 	refusal *backends.Error
 	edit    editor
+	// passes is how often the edit goes over what is there.
+	passes int
 }
 
 // compileContainers compiles everything that changes containers.
@@ -47,23 +49,23 @@ func containerEntries(field string, o *v1alpha1.Override) []containerEntry {
 	var entries []containerEntry
 	for i, c := range o.Images {
 		at := fmt.Sprintf("%s.images[%d]", field, i)
-		entries = append(entries, containerEntry{at, c.Container, "image", checkImage(at, c), editImage(c)})
+		entries = append(entries, containerEntry{at, c.Container, "image", checkImage(at, c), editImage(c), 0})
 	}
 	for i, c := range o.Commands {
 		at := fmt.Sprintf("%s.commands[%d]", field, i)
-		entries = append(entries, containerEntry{at, c.Container, "command", nil, editList("command", c.Command)})
+		entries = append(entries, containerEntry{at, c.Container, "command", nil, editList("command", c.Command), 0})
 	}
 	for i, c := range o.Args {
 		at := fmt.Sprintf("%s.args[%d]", field, i)
-		entries = append(entries, containerEntry{at, c.Container, "args", nil, editList("args", c.Args)})
+		entries = append(entries, containerEntry{at, c.Container, "args", nil, editList("args", c.Args), 0})
 	}
 	for i, c := range o.Env {
 		at := fmt.Sprintf("%s.env[%d]", field, i)
-		entries = append(entries, containerEntry{at, c.Container, "env", checkEnv(at, c), editEnv(c)})
+		entries = append(entries, containerEntry{at, c.Container, "env", checkEnv(at, c), editEnv(c), len(c.Set) + len(c.Remove)})
 	}
 	for i, c := range o.Resources {
 		at := fmt.Sprintf("%s.resources[%d]", field, i)
-		entries = append(entries, containerEntry{at, c.Container, "resources", checkResources(at, c), editResources(c)})
+		entries = append(entries, containerEntry{at, c.Container, "resources", checkResources(at, c), editResources(c), 0})
 	}
 	return entries
 }
@@ -73,6 +75,7 @@ func containerChange(e containerEntry, podTemplate []string) change {
 	places := inContainers(podTemplate, e.key)
 	return change{
 		writes: places,
+		passes: 1 + e.passes,
 		apply: func(manifest map[string]any) (map[string]any, *failure) {
 			container, names := findContainer(manifest, podTemplate, e.container)
 			if container == nil {

@@ -90,6 +90,7 @@ func metadataChange(field, name string, o *v1alpha1.MetadataOverride) change {
 	here := place{"metadata", name}
 	return change{
 		writes: []place{here},
+		passes: copying,
 		apply: func(manifest map[string]any) (map[string]any, *failure) {
 			entries, _, err := unstructured.NestedStringMap(manifest, here...)
 			if err != nil {

@@ -7,9 +7,11 @@
 package override
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,6 +41,8 @@ type override struct {
 	matcher backends.Matcher
 	// everywhere is true when no cluster can be left out by the selector.
 	everywhere bool
+	// size is that of the override in JSON, without the selector.
+	size int64
 	// changes in the order in which they apply.
 	changes []change
 	// partition is written last, by who knows the kind; empty when the override has none.
@@ -49,6 +53,8 @@ type override struct {
 type change struct {
 	// writes are the places that the change may write, for Validate.
 	writes []place
+	// passes is how often applying it may go over the whole manifest; see Cost.
+	passes int
 	// apply returns the changed manifest. It may change manifest, also when it fails.
 	apply func(manifest map[string]any) (map[string]any, *failure)
 }
@@ -75,10 +81,47 @@ func Compile(overrides []v1alpha1.Override, paths Paths) (*Set, error) {
 	return set, nil
 }
 
+// copying is the cost of a copy, in those of going over a manifest without copying it.
+const copying = 16
+
+// Cost estimates the work of Target and of Validate, in bytes of JSON that are copied: of a template of so many bytes, for the overrides
+// that are selected, as Selecting names them, or for each one alone when selected is empty.
+func (s *Set) Cost(template int64, selected string) (cost int64) {
+	for i, o := range s.overrides {
+		if selected != "" && selected[i] == '0' {
+			continue
+		}
+		cost += o.size
+		for _, c := range o.changes {
+			cost += template * int64(c.passes) / copying
+		}
+		if selected == "" {
+			cost += template
+		}
+	}
+	if strings.Contains(selected, "1") {
+		cost += template
+	}
+	return cost
+}
+
+// Size estimates the bytes of JSON of what Target returns.
+func (s *Set) Size(template int64, selected string) int64 {
+	for i, o := range s.overrides {
+		if selected[i] != '0' {
+			template += o.size
+		}
+	}
+	return template
+}
+
 // Target returns the manifest that a cluster must run: a copy of the template with all overrides that select the
-// cluster applied in order. The error is a *backends.Error; it names the field and not the cluster, so that it is the
+// cluster applied in order, or the template itself when none does. The error is a *backends.Error; it names the field and not the cluster, so that it is the
 // same for all clusters that it concerns.
 func (s *Set) Target(template *unstructured.Unstructured, cluster backends.Cluster) (*unstructured.Unstructured, error) {
+	if !strings.Contains(s.Selecting(cluster), "1") {
+		return template, nil
+	}
 	manifest := runtime.DeepCopyJSON(template.Object)
 	for _, o := range s.overrides {
 		if !o.matcher.Matches(cluster) {
@@ -177,7 +220,13 @@ func compile(field string, o *v1alpha1.Override, paths Paths) (override, error) 
 			Err:     cause,
 		}
 	}
-	compiled := override{matcher: matcher, everywhere: selectsAll(o.Clusters), partition: o.Partition}
+	content := *o
+	content.Clusters = nil
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return override{}, invalid(field, "", "a value of a patch is not JSON: "+err.Error(), "correct the value")
+	}
+	compiled := override{matcher: matcher, everywhere: selectsAll(o.Clusters), partition: o.Partition, size: int64(len(encoded))}
 	for _, part := range []func(string, *v1alpha1.Override, Paths) ([]change, error){
 		compileContainers, compileMetadata, compilePatches,
 	} {

@@ -1,13 +1,12 @@
 package override
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -19,13 +18,12 @@ type patches struct {
 	field string
 	paths Paths
 	specs []v1alpha1.PatchOperation
-	// pointers are the parsed paths, and ops what the library applies, in the order of specs.
-	pointers []place
-	ops      jsonpatch.Patch
+	// ops are what is applied, in the order of specs.
+	ops []operation
+	// risky is true when one of them may change a protected field, from above.
+	risky bool
 }
 
-// compilePatches compiles the patches of an override to one change, because each application costs a round trip of the
-// whole manifest through JSON.
 func compilePatches(field string, o *v1alpha1.Override, paths Paths) ([]change, error) {
 	if len(o.Patches) == 0 {
 		return nil, nil
@@ -33,50 +31,58 @@ func compilePatches(field string, o *v1alpha1.Override, paths Paths) ([]change, 
 	p := &patches{field: field, paths: paths, specs: o.Patches}
 	compiled := change{apply: p.apply}
 	for i := range o.Patches {
-		pointer, op, err := p.compile(i)
+		op, err := p.compile(i)
 		if err != nil {
 			return nil, err
 		}
-		p.pointers = append(p.pointers, pointer)
 		p.ops = append(p.ops, op)
-		compiled.writes = append(compiled.writes, written(pointer))
+		p.risky = p.risky || paths.mayChange(op.path)
+		compiled.writes = append(compiled.writes, written(op.path))
+		compiled.passes += p.passes(op)
 	}
 	return []change{compiled}, nil
 }
 
-func (p *patches) compile(index int) (place, jsonpatch.Operation, error) {
+// passes is how much of a manifest an operation goes over: a list whose elements move, or all that is protected.
+func (p *patches) passes(op operation) int {
+	switch _, err := strconv.Atoi(op.path[len(op.path)-1]); {
+	case p.paths.mayChange(op.path):
+		return copying
+	case err == nil:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func (p *patches) compile(index int) (operation, error) {
 	spec := p.specs[index]
 	at := fmt.Sprintf("%s.patches[%d]", p.field, index)
 	pointer, problem := parsePointer(spec.Path)
 	if problem != "" {
-		return nil, nil, invalid(at+".path", spec.Path, problem,
+		return operation{}, invalid(at+".path", spec.Path, problem,
 			"write a JSON pointer such as /spec/template/spec/containers/0/image, with ~1 for a slash and ~0 for a tilde in a key")
 	}
 	if what, remedy := p.paths.protects(pointer); what != "" {
-		return nil, nil, invalid(at+".path", spec.Path, "an override must not change "+what, remedy)
+		return operation{}, invalid(at+".path", spec.Path, "an override must not change "+what, remedy)
 	}
-	doc := map[string]any{"op": spec.Op, "path": spec.Path}
+	op := operation{op: spec.Op, path: pointer}
 	switch spec.Op {
 	case v1alpha1.PatchOpAdd, v1alpha1.PatchOpReplace:
 		if spec.Value == nil {
-			return nil, nil, invalid(at+".value", "", "there is no value to "+string(spec.Op), "set value, or use op remove")
+			return operation{}, invalid(at+".value", "", "there is no value to "+string(spec.Op), "set value, or use op remove")
 		}
-		doc["value"] = spec.Value
+		if err := utiljson.Unmarshal(spec.Value.Raw, &op.value); err != nil {
+			return operation{}, invalid(at+".value", "", "the value is not JSON: "+err.Error(), "correct the value")
+		}
 	case v1alpha1.PatchOpRemove:
 		if spec.Value != nil {
-			return nil, nil, invalid(at+".value", "", "remove takes no value", "leave value out, or use op replace")
+			return operation{}, invalid(at+".value", "", "remove takes no value", "leave value out, or use op replace")
 		}
 	default:
-		return nil, nil, invalid(at+".op", string(spec.Op), "there is no such operation", "use add, remove or replace")
+		return operation{}, invalid(at+".op", string(spec.Op), "there is no such operation", "use add, remove or replace")
 	}
-	encoded, err := json.Marshal([]any{doc})
-	if err == nil {
-		var decoded jsonpatch.Patch
-		if decoded, err = jsonpatch.DecodePatch(encoded); err == nil {
-			return pointer, decoded[0], nil
-		}
-	}
-	return nil, nil, invalid(at+".value", "", "the value is not JSON: "+err.Error(), "correct the value")
+	return op, nil
 }
 
 // parsePointer parses an RFC 6901 pointer, or tells what is wrong with it. Empty keys are refused: no Kubernetes object
@@ -100,51 +106,52 @@ func parsePointer(path string) (tokens place, problem string) {
 }
 
 func (p *patches) apply(manifest map[string]any) (map[string]any, *failure) {
-	result, err := patch(manifest, p.ops)
-	if err == nil {
-		if what, _ := p.paths.changed(manifest, result); what == "" {
-			return result, nil
+	var original map[string]any
+	if p.risky {
+		original = runtime.DeepCopyJSON(manifest)
+	}
+	for i, op := range p.ops {
+		if op.apply(manifest) {
+			continue
+		}
+		if p.risky {
+			return p.oneByOne(original)
+		}
+		return nil, p.missing(i, manifest)
+	}
+	if p.risky {
+		if what, _ := p.paths.changed(original, manifest); what != "" {
+			return p.oneByOne(original)
 		}
 	}
-	// Once more, one by one: the message must name the patch.
-	for i := range p.ops {
-		if result, err = patch(manifest, p.ops[i:i+1]); err != nil {
-			return nil, p.missing(i, manifest, err)
+	return manifest, nil
+}
+
+// oneByOne applies the patches once more: the message must name the first one that does not apply or changes a protected field.
+func (p *patches) oneByOne(manifest map[string]any) (map[string]any, *failure) {
+	for i, op := range p.ops {
+		risky, before := p.paths.mayChange(op.path), map[string]any(nil)
+		if risky {
+			before = p.paths.protected(manifest)
 		}
-		if what, remedy := p.paths.changed(manifest, result); what != "" {
+		if !op.apply(manifest) {
+			return nil, p.missing(i, manifest)
+		}
+		if !risky {
+			continue
+		}
+		if what, remedy := p.paths.changed(before, manifest); what != "" {
 			return nil, inapplicable(fmt.Sprintf("%s.patches[%d].path", p.field, i), p.specs[i].Path,
 				"the patch would change "+what+", which an override must not", remedy)
 		}
-		manifest = result
 	}
 	// Each alone was good, so the sequence is.
 	return manifest, nil
 }
 
-// patch applies RFC 6902 operations strictly: nothing is made that the path leads through, removing what is not there
-// fails, and negative list indices, an extension of the library's, are none.
-func patch(manifest map[string]any, ops jsonpatch.Patch) (map[string]any, error) {
-	doc, err := json.Marshal(manifest)
-	if err != nil {
-		return nil, err
-	}
-	options := jsonpatch.NewApplyOptions()
-	options.SupportNegativeIndices = false
-	options.AllowMissingPathOnRemove = false
-	options.EnsurePathExistsOnAdd = false
-	out, err := ops.ApplyWithOptions(doc, options)
-	if err != nil {
-		return nil, err
-	}
-	var result map[string]any
-	// Not encoding/json: unstructured content has int64 where that makes float64.
-	err = utiljson.Unmarshal(out, &result)
-	return result, err
-}
-
 // missing words the failure of one patch: which part of its path is not there.
-func (p *patches) missing(index int, manifest map[string]any, cause error) *failure {
-	spec, pointer := p.specs[index], p.pointers[index]
+func (p *patches) missing(index int, manifest map[string]any) *failure {
+	spec, pointer := p.specs[index], p.ops[index].path
 	var remedy string
 	switch spec.Op {
 	case v1alpha1.PatchOpAdd:
@@ -155,14 +162,10 @@ func (p *patches) missing(index int, manifest map[string]any, cause error) *fail
 		remedy = "remove only what the template has, or leave the patch out"
 	}
 	message := absence(manifest, pointer, spec.Op == v1alpha1.PatchOpAdd)
-	failed := inapplicable(fmt.Sprintf("%s.patches[%d].path", p.field, index), spec.Path, message, remedy, written(pointer))
-	if message == "" {
-		failed.err.Message, failed.err.Err = "the operation does not apply", cause
-	}
-	return failed
+	return inapplicable(fmt.Sprintf("%s.patches[%d].path", p.field, index), spec.Path, message, remedy, written(pointer))
 }
 
-// absence says which part of a path a manifest lacks, or nothing when it has them all. The last part may be new where
+// absence says which part of a path a manifest lacks. The last part may be new where
 // something is added.
 func absence(manifest map[string]any, path place, adding bool) string {
 	var value any = manifest

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 	"github.com/fleetworkload/fleetworkload/internal/marks"
@@ -67,6 +68,26 @@ func (p Paths) protects(path place) (what, remedy string) {
 		}
 	}
 	return "", ""
+}
+
+// mayChange tells whether a patch on a path that is not protected may change a protected field all the same, from above or beside it.
+func (p Paths) mayChange(path place) bool {
+	return path[0] == "metadata" || len(p.Replicas) > 0 && isBelow(p.Replicas, path)
+}
+
+// protected is a copy of what of a manifest changed compares.
+func (p Paths) protected(manifest map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, key := range []string{"apiVersion", "kind", "status"} {
+		if value, is := manifest[key]; is {
+			out[key] = value
+		}
+	}
+	out["metadata"] = runtime.DeepCopyJSONValue(manifest["metadata"])
+	if value := lookup(manifest, p.Replicas); len(p.Replicas) > 0 && value != nil {
+		_ = unstructured.SetNestedField(out, value, p.Replicas...) // nothing is in its way
+	}
+	return out
 }
 
 // changed tells whether a protected field differs: which one, and the remedy. It finds what protects cannot, such as a

@@ -87,7 +87,7 @@ func (p *Plan) With(fw *v1alpha1.FleetWorkload) (*Plan, error) {
 		return p, nil
 	}
 	out := *p
-	out.fw = fw
+	out.fw, out.manifests = fw, newManifests()
 	out.Query.Selectors = placement.Selectors(fw.Spec.Placement)
 	var err error
 	out.overrides, err = override.Compile(fw.Spec.Overrides, pathsOf(p.Kind, p.Template))

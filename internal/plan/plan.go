@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,9 @@ type Plan struct {
 
 	fw        *v1alpha1.FleetWorkload
 	overrides *override.Set
+	// size is the template's, in bytes of JSON.
+	size      int64
+	manifests *manifests
 	// asked is spec.placement as it was written, whatever a backend calls its clusters.
 	asked v1alpha1.Placement
 }
@@ -41,7 +45,7 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{fw: fw, asked: fw.Spec.Placement, Template: template}
+	p := &Plan{fw: fw, asked: fw.Spec.Placement, Template: template, size: int64(len(fw.Spec.Template.Raw)), manifests: newManifests()}
 	if err := Allowed(template, kinds); err != nil {
 		return nil, err
 	}
@@ -62,6 +66,9 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	if p.overrides, err = override.Compile(fw.Spec.Overrides, pathsOf(p.Kind, template)); err != nil {
 		return nil, err
 	}
+	if err := p.checkOverriding(); err != nil {
+		return nil, err
+	}
 	if err := p.overrides.Validate(template); err != nil {
 		return nil, err
 	}
@@ -79,7 +86,7 @@ func (p *Plan) checkPartitions() error {
 		if o.Partition == "" {
 			continue
 		}
-		if err := p.setPartition(p.Template.DeepCopy(), fmt.Sprintf("spec.overrides[%d].partition", i), o.Partition); err != nil {
+		if err := p.setPartition(own(p.Template, interpreter.PartitionPath(p.Kind)), fmt.Sprintf("spec.overrides[%d].partition", i), o.Partition); err != nil {
 			return err
 		}
 	}
@@ -185,7 +192,6 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 		return nil, err
 	}
 	targets := make([]backends.Target, 0, len(clusters))
-	made := manifests{}
 	for _, c := range clusters {
 		target := backends.Target{Cluster: c.Name, Mode: p.mode()}
 		if n, divided := shares[c.Name]; divided {
@@ -194,7 +200,7 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 		if p.dropped(target) {
 			continue
 		}
-		if target.Manifest, err = made.of(p, c, target.Replicas); err != nil {
+		if target.Manifest, err = p.manifest(c, target.Replicas); err != nil {
 			return nil, err
 		}
 		targets = append(targets, target)
@@ -217,13 +223,13 @@ func (p *Plan) Pinned(fleet backends.Fleet, chosen []string, shares map[string]i
 	if err != nil {
 		return nil, err
 	}
-	targets, made := make([]backends.Target, 0, len(clusters)), manifests{}
+	targets := make([]backends.Target, 0, len(clusters))
 	for _, c := range clusters {
 		target := backends.Target{Cluster: c.Name, Mode: p.mode()}
 		if n := shares[c.Name]; p.Replicas != nil {
 			target.Replicas = &n
 		}
-		if target.Manifest, err = made.of(p, c, target.Replicas); err != nil {
+		if target.Manifest, err = p.manifest(c, target.Replicas); err != nil {
 			return nil, err
 		}
 		targets = append(targets, target)
@@ -242,10 +248,10 @@ func (p *Plan) Probes(fleet backends.Fleet, chosen []string) ([]backends.Target,
 	if err != nil {
 		return nil, err
 	}
-	targets, made := make([]backends.Target, 0, len(clusters)), manifests{}
+	targets := make([]backends.Target, 0, len(clusters))
 	for _, c := range clusters {
 		target := backends.Target{Cluster: c.Name, Replicas: p.Replicas, Mode: backends.ModeProbe}
-		if target.Manifest, err = made.of(p, c, p.Replicas); err != nil {
+		if target.Manifest, err = p.manifest(c, p.Replicas); err != nil {
 			return nil, err
 		}
 		targets = append(targets, target)
@@ -285,47 +291,73 @@ func (p *Plan) mode() backends.Mode {
 	return backends.ModeOwn
 }
 
-// manifests keeps those that were made: clusters with the same overrides and replicas share one, and whatever is worked
-// out from it.
-type manifests map[variation]*unstructured.Unstructured
-
-// variation is what a manifest depends on, besides the template.
-type variation struct {
-	overrides string
-	replicas  int32
-	counted   bool
-}
-
-func (m manifests) of(p *Plan, c backends.Cluster, replicas *int32) (*unstructured.Unstructured, error) {
+// manifest is what a cluster must run. It is shared with other clusters.
+func (p *Plan) manifest(c backends.Cluster, replicas *int32) (*unstructured.Unstructured, error) {
 	v := variation{overrides: p.overrides.Selecting(c)}
 	if replicas != nil {
 		v.replicas, v.counted = *replicas, true
 	}
-	if manifest, known := m[v]; known {
+	if manifest, known := p.manifests.made[v]; known {
 		return manifest, nil
 	}
-	manifest, err := p.manifest(c, replicas)
+	manifest, err := p.make(c, v)
 	if err == nil {
-		m[v] = manifest
+		p.manifests.made[v] = manifest
 	}
 	return manifest, err
 }
 
-func (p *Plan) manifest(c backends.Cluster, replicas *int32) (*unstructured.Unstructured, error) {
-	manifest, err := p.overrides.Target(p.Template, c)
+func (p *Plan) make(c backends.Cluster, v variation) (*unstructured.Unstructured, error) {
+	overridden, err := p.overridden(c)
 	if err != nil {
 		return nil, err
 	}
-	if replicas != nil {
-		if err := interpreter.SetReplicas(p.Kind, manifest, *replicas); err != nil {
-			return nil, p.refuseShare(c, *replicas, err)
+	if err := p.manifests.spend(p, v); err != nil {
+		return nil, err
+	}
+	manifest := own(overridden, p.Kind.ReplicasPath())
+	if v.counted {
+		if err := interpreter.SetReplicas(p.Kind, manifest, v.replicas); err != nil {
+			return nil, p.refuseShare(c, v.replicas, err)
 		}
 	}
 	field, partition := p.overrides.Partition(c)
 	if partition == "" {
 		return manifest, nil
 	}
+	manifest = own(manifest, interpreter.PartitionPath(p.Kind))
 	return manifest, p.setPartition(manifest, field, partition)
+}
+
+// overridden is the template with the overrides of a cluster, but for replicas and partition.
+func (p *Plan) overridden(c backends.Cluster) (*unstructured.Unstructured, error) {
+	selecting := p.overrides.Selecting(c)
+	if manifest, known := p.manifests.overridden[selecting]; known {
+		return manifest, nil
+	}
+	if err := p.manifests.spendOverridden(p, selecting); err != nil {
+		return nil, err
+	}
+	manifest, err := p.overrides.Target(p.Template, c)
+	if err == nil {
+		p.manifests.overridden[selecting] = manifest
+	}
+	return manifest, err
+}
+
+// own is a manifest of which the objects on a path can be changed; all else is shared.
+func own(manifest *unstructured.Unstructured, path []string) *unstructured.Unstructured {
+	out := maps.Clone(manifest.Object)
+	here := out
+	for _, key := range path[:max(0, len(path)-1)] {
+		below, is := here[key].(map[string]any)
+		if !is {
+			break
+		}
+		below = maps.Clone(below)
+		here[key], here = below, below
+	}
+	return &unstructured.Unstructured{Object: out}
 }
 
 // refuseShare words what stands against a cluster's replicas: the template as it is, or what overrides made of it.
@@ -335,7 +367,7 @@ func (p *Plan) refuseShare(c backends.Cluster, replicas int32, cause error) erro
 		Message: fmt.Sprintf("the manifest for cluster %s cannot have %d replicas", c.Name, replicas),
 		Remedy:  "correct the override that leads to this manifest", Err: cause,
 	}
-	if interpreter.SetReplicas(p.Kind, p.Template.DeepCopy(), replicas) != nil {
+	if interpreter.SetReplicas(p.Kind, own(p.Template, p.Kind.ReplicasPath()), replicas) != nil {
 		refusal.Code, refusal.Field, refusal.Remedy = backends.CodeInvalidTemplate, "spec.template", "correct it"
 	}
 	return refusal

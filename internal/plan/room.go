@@ -60,7 +60,7 @@ func (p *Plan) room(c backends.Cluster, current int32) (int64, error) {
 			Remedy:  "use " + string(v1alpha1.DivisionPreferenceWeighted) + ", or have the backend collect the clusters' resources (docs/placement.md)",
 		}
 	}
-	manifest, err := p.overrides.Target(p.Template, c)
+	manifest, err := p.overridden(c)
 	if err != nil {
 		return 0, err
 	}

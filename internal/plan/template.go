@@ -37,6 +37,9 @@ func Manifest(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
 
 // manifest also returns what of it is not sent, for a person.
 func manifest(fw *v1alpha1.FleetWorkload) (template *unstructured.Unstructured, note string, err error) {
+	if err := checkSizes(fw); err != nil {
+		return nil, "", err
+	}
 	obj := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(fw.Spec.Template.Raw, &obj.Object); err != nil || obj.Object == nil {
 		return nil, "", invalidTemplate("spec.template", "", "it is not an object", "write a whole manifest, with apiVersion and kind")
@@ -117,7 +120,7 @@ func Hash(parts ...any) (string, error) {
 
 // revision hashes what decides the target manifests, replicas left out.
 func revision(kind *interpreter.Kind, template *unstructured.Unstructured, overrides []v1alpha1.Override) (string, error) {
-	bare := template.DeepCopy()
+	bare := own(template, kind.ReplicasPath())
 	if path := kind.ReplicasPath(); len(path) > 0 {
 		unstructured.RemoveNestedField(bare.Object, path...)
 	}

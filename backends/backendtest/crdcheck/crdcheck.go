@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 )
@@ -74,7 +75,11 @@ func (s Schemas) read(file string) error {
 		return err
 	}
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(raw, &crd); err != nil {
+	asJSON, err := yaml.YAMLToJSON(raw)
+	if err == nil {
+		err = utiljson.Unmarshal(asJSON, &crd)
+	}
+	if err != nil {
 		return err
 	}
 	for _, version := range crd.Spec.Versions {

@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// What a FleetWorkload may cost, so that no one's keeps the others waiting (law 11): a decision stays below a second and 64 MiB. The API's
+// schema bounds numbers of entries, and an API server whole objects; these are about what comes of the two together. In memory a manifest
+// takes five to ten times its JSON.
+const (
+	// maxTemplate bounds spec.template, and spec.companions together, in bytes of JSON. etcd takes 1.5 MiB for all of an object.
+	maxTemplate = 1 << 20
+	// maxOverriding bounds the work of trying each override on the template, in bytes of JSON copied; see override.Set.Cost.
+	maxOverriding = 16 << 20
+	// maxVariants bounds the manifests that overrides make, one for each set of overrides that meet on a cluster, in the same unit.
+	maxVariants = 5 << 20
+	// maxManifests bounds all manifests that differ, by replicas or otherwise, in bytes of JSON: a backend is told of each.
+	maxManifests = 32 << 20
+	// maxRequirements bounds the values and expressions of all label selectors: each is asked of each cluster.
+	maxRequirements = 10_000
+)
+
+func tooMuch(code backends.Code, field, what string, is, limit int64, remedy string) error {
+	return &backends.Error{
+		Code: code, Field: field, Value: amount(is), Message: fmt.Sprintf("%s, and the limit is %s", what, amount(limit)), Remedy: remedy,
+	}
+}
+
+func amount(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d KiB", (bytes+1<<10-1)>>10)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}
+
+// checkSizes refuses what is too large to be read.
+func checkSizes(fw *v1alpha1.FleetWorkload) error {
+	if n := int64(len(fw.Spec.Template.Raw)); n > maxTemplate {
+		return tooMuch(backends.CodeInvalidTemplate, "spec.template", "it is too large", n, maxTemplate,
+			"put what is long into a ConfigMap or an image")
+	}
+	total := int64(0)
+	for _, c := range fw.Spec.Companions {
+		total += int64(len(c.Raw))
+	}
+	if total > maxTemplate {
+		return tooMuch(backends.CodeInvalidTemplate, "spec.companions", "they are too large together", total, maxTemplate,
+			"put what is long into an image, or create some of them on the clusters yourself")
+	}
+	return checkSelectors(fw)
+}
+
+// checkSelectors refuses label selectors that take too long to be asked of every cluster.
+func checkSelectors(fw *v1alpha1.FleetWorkload) error {
+	total := 0
+	count := func(s *v1alpha1.ClusterSelector) {
+		if s != nil {
+			total += requirements(s.Selector)
+		}
+	}
+	count(fw.Spec.Placement.Clusters)
+	for _, g := range fw.Spec.Placement.Groups {
+		count(g.Clusters)
+	}
+	if d := fw.Spec.Placement.Division; d != nil {
+		for _, w := range d.Weights {
+			count(w.Clusters)
+		}
+	}
+	if total > maxRequirements {
+		return tooMany(backends.CodeInvalidPlacement, "spec.placement", total)
+	}
+	for _, o := range fw.Spec.Overrides {
+		count(o.Clusters)
+	}
+	if total > maxRequirements {
+		return tooMany(backends.CodeInvalidOverride, "spec.overrides", total)
+	}
+	return nil
+}
+
+func requirements(s *metav1.LabelSelector) int {
+	if s == nil {
+		return 0
+	}
+	n := len(s.MatchLabels)
+	for _, e := range s.MatchExpressions {
+		n += 1 + len(e.Values)
+	}
+	return n
+}
+
+func tooMany(code backends.Code, field string, is int) error {
+	return &backends.Error{
+		Code: code, Field: field, Value: fmt.Sprint(is),
+		Message: fmt.Sprintf("the label selectors have too many expressions and values, and the limit is %d", maxRequirements),
+		Remedy:  "name the clusters, or give them a label that they have in common",
+	}
+}
+
+// checkOverriding refuses overrides that take too long to be tried on the template.
+func (p *Plan) checkOverriding() error {
+	if cost := p.overrides.Cost(p.size, ""); cost > maxOverriding {
+		return tooMuch(backends.CodeInvalidOverride, "spec.overrides",
+			fmt.Sprintf("%d overrides of a template of %s are too much work", len(p.fw.Spec.Overrides), amount(p.size)), cost, maxOverriding,
+			"make the template smaller, or have fewer overrides, patches of lists and metadata, and variables")
+	}
+	return nil
+}
+
+// manifests are those that were made: clusters with the same overrides and replicas share one, and whatever is worked out from it. They
+// are not to be changed.
+type manifests struct {
+	made map[variation]*unstructured.Unstructured
+	// overridden are those without replicas, by the overrides that select a cluster.
+	overridden map[string]*unstructured.Unstructured
+	// variants is what was spent of maxVariants, size of maxManifests.
+	variants, size int64
+}
+
+// variation is what a manifest depends on, besides the template.
+type variation struct {
+	overrides string
+	replicas  int32
+	counted   bool
+}
+
+func newManifests() *manifests {
+	return &manifests{made: map[variation]*unstructured.Unstructured{}, overridden: map[string]*unstructured.Unstructured{}}
+}
+
+// spendOverridden counts a set of overrides that is to be applied, and refuses it when there are too many.
+func (m *manifests) spendOverridden(p *Plan, selecting string) error {
+	if m.variants += p.overrides.Cost(p.size, selecting); m.variants <= maxVariants {
+		return nil
+	}
+	return tooMuch(backends.CodeInvalidOverride, "spec.overrides", "what overrides make of the template for different clusters is too large together",
+		m.variants, maxVariants, "make the template smaller, or let more clusters have the same overrides")
+}
+
+// spend counts a manifest that is to be made, and refuses it when there are too many.
+func (m *manifests) spend(p *Plan, v variation) error {
+	if m.size += p.overrides.Size(p.size, v.overrides); m.size <= maxManifests {
+		return nil
+	}
+	return tooMuch(backends.CodeInvalidTemplate, "spec.template", "the manifests of all clusters, as far as they differ, are too large together",
+		m.size, maxManifests, "make the template smaller, or let more clusters have the same overrides and replicas")
+}

@@ -1,0 +1,253 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// sized is a Deployment of so many bytes, with a list of many elements, a map of many keys, and much environment.
+func sized(bytes int) string {
+	var list, keys, env strings.Builder
+	for i := 0; list.Len() < bytes/3; i++ {
+		list.WriteString(",0")
+		if keys.Len() < bytes/3 {
+			fmt.Fprintf(&keys, `,"k%d":0`, i)
+		}
+		if env.Len() < bytes/3 {
+			fmt.Fprintf(&env, `,{"name":"e%d"}`, i)
+		}
+	}
+	return `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"list":[0` + list.String() + `],"map":{"k":0` + keys.String() +
+		`},"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1","env":[{"name":"e"}` +
+		env.String() + `]}]}}}}`
+}
+
+// fleetOf is a fleet of so many clusters; cluster i has the label bit<j> when j is a bit of i.
+func fleetOf(n int) (backends.Fleet, []string) {
+	var fleet backends.Fleet
+	var names []string
+	for i := range n {
+		c := backends.Cluster{Name: fmt.Sprintf("m%04d", i), Labels: map[string]string{}}
+		for j := range 10 {
+			c.Labels[fmt.Sprint("bit", j)] = fmt.Sprint(i >> j & 1)
+		}
+		fleet.Clusters, names = append(fleet.Clusters, c), append(names, c.Name)
+	}
+	return fleet, names
+}
+
+func bit(j int, o v1alpha1.Override) v1alpha1.Override {
+	o.Clusters = &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{fmt.Sprint("bit", j): "1"}}}
+	return o
+}
+
+func patched(n int, op v1alpha1.PatchOp, path, value string) v1alpha1.Override {
+	var o v1alpha1.Override
+	for range n {
+		p := v1alpha1.PatchOperation{Op: op, Path: path}
+		if value != "" {
+			p.Value = &apiextensionsv1.JSON{Raw: []byte(value)}
+		}
+		o.Patches = append(o.Patches, p)
+	}
+	return o
+}
+
+func repeated(n int, o v1alpha1.Override) []v1alpha1.Override {
+	list := make([]v1alpha1.Override, n)
+	for i := range list {
+		list[i] = bit(i%10, o)
+	}
+	return list
+}
+
+// worst are specs that the schema admits, and what of them is refused; empty when they are carried out.
+func worst() map[string]struct {
+	fw      *v1alpha1.FleetWorkload
+	refused string
+} {
+	type spec struct {
+		fw      *v1alpha1.FleetWorkload
+		refused string
+	}
+	overridden := func(size int, overrides ...v1alpha1.Override) *v1alpha1.FleetWorkload {
+		return workload(sized(size), func(fw *v1alpha1.FleetWorkload) { fw.Spec.Overrides = overrides })
+	}
+	env := v1alpha1.Override{}
+	for range 32 {
+		e := v1alpha1.EnvOverride{Container: "web"}
+		for j := range 128 {
+			e.Set = append(e.Set, v1alpha1.EnvVar{Name: fmt.Sprint("n", j)})
+			e.Remove = append(e.Remove, fmt.Sprint("r", j))
+		}
+		env.Env = append(env.Env, e)
+	}
+	values := make([]string, maxRequirements)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	requirement := []metav1.LabelSelectorRequirement{{Key: "bit0", Operator: metav1.LabelSelectorOpIn, Values: values}}
+	failing := patched(64, v1alpha1.PatchOpReplace, "/spec/missing", `1`)
+	divide := func(size int) *v1alpha1.FleetWorkload {
+		return workload(sized(size), func(fw *v1alpha1.FleetWorkload) {
+			var weights []v1alpha1.ClusterWeight
+			for i := range 100 {
+				weights = append(weights, weight(int32(1+i), fmt.Sprintf("m%04d", i)))
+			}
+			divided(1_000_000, weights...)(fw)
+		})
+	}
+	return map[string]struct {
+		fw      *v1alpha1.FleetWorkload
+		refused string
+	}{
+		"the largest template":         spec{fw: overridden(maxTemplate - 1000)},
+		"a template that is too large": spec{overridden(maxTemplate + 1000), "spec.template"},
+		"companions that are too large": spec{workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+			for i := range 3 {
+				fw.Spec.Companions = append(fw.Spec.Companions, k8sruntime.RawExtension{Raw: fmt.Appendf(nil,
+					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d"},"data":{"a":%q}}`, i, strings.Repeat("x", 400<<10))})
+			}
+		}), "spec.companions"},
+		"four overrides of 64 patches that fail, on 869 KiB": spec{overridden(869<<10, repeated(4, failing)...), "spec.overrides[0].patches[0].path"},
+		"64 overrides of 64 patches that fail here and there, on 100 KiB": spec{overridden(100<<10, append([]v1alpha1.Override{
+			bit(0, patched(1, v1alpha1.PatchOpAdd, "/spec/missing", `1`))}, repeated(63, failing)...)...), "spec.overrides[2].patches[0].path"},
+		"64 overrides of 64 patches of a list, on 32 KiB":  spec{overridden(32<<10, repeated(64, patched(64, v1alpha1.PatchOpAdd, "/spec/list/0", `0`))...), "spec.overrides"},
+		"64 overrides of 64 patches of a list, on 900 KiB": spec{overridden(900<<10, repeated(64, patched(64, v1alpha1.PatchOpAdd, "/spec/list/0", `0`))...), "spec.overrides"},
+		"two overrides of 4 patches of a list, on 900 KiB": spec{fw: overridden(900<<10, repeated(2, patched(4, v1alpha1.PatchOpAdd, "/spec/list/0", `0`))...)},
+		"64 overrides of metadata by patches, on 4 KiB":    spec{fw: overridden(3<<10, repeated(10, patched(64, v1alpha1.PatchOpAdd, "/metadata/labels/x", `"y"`))...), refused: "spec.overrides"},
+		"64 overrides of all variables, on 20 KiB":         spec{overridden(20<<10, repeated(64, env)...), "spec.overrides"},
+		"one override of all variables, on 400 KiB":        spec{overridden(400<<10, env), "spec.overrides"},
+		"one override of all variables, on 4 KiB":          spec{fw: overridden(4<<10, env)},
+		"300 manifests of 348 KiB":                         spec{overridden(348<<10, repeated(10, patched(1, v1alpha1.PatchOpAdd, "/spec/x", `1`))...), "spec.overrides"},
+		"1000 manifests of 4 KiB":                          spec{fw: overridden(4<<10, repeated(10, patched(1, v1alpha1.PatchOpAdd, "/spec/x", `1`))...)},
+		"patches of 100 KiB for 1000 sets of overrides":    spec{overridden(1<<10, repeated(10, patched(1, v1alpha1.PatchOpAdd, "/spec/x", `"`+strings.Repeat("x", 100<<10)+`"`))...), "spec.overrides"},
+		"100 shares of 900 KiB":                            spec{divide(900 << 10), "spec.template"},
+		"100 shares of 300 KiB":                            spec{fw: divide(300 << 10)},
+		"a selector of as many values as may be":           spec{fw: selecting(requirement, 0)},
+		"a selector of too many values":                    spec{selecting(requirement, 1), "spec.placement"},
+		"overrides with selectors of too many values":      spec{selecting(nil, 0, requirement...), "spec.overrides"},
+	}
+}
+
+func selecting(of []metav1.LabelSelectorRequirement, more int, overrides ...metav1.LabelSelectorRequirement) *v1alpha1.FleetWorkload {
+	return workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+		if len(of) > 0 {
+			of = []metav1.LabelSelectorRequirement{{Key: of[0].Key, Operator: of[0].Operator, Values: of[0].Values[:len(of[0].Values)-1+more]}}
+		}
+		fw.Spec.Placement.Clusters.Selector = &metav1.LabelSelector{MatchExpressions: of}
+		for _, o := range overrides {
+			fw.Spec.Overrides = append(fw.Spec.Overrides, v1alpha1.Override{
+				Clusters: &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{o}}}})
+		}
+	})
+}
+
+// planned makes the manifests of 1,000 clusters.
+func planned(fw *v1alpha1.FleetWorkload, fleet backends.Fleet, names []string) ([]backends.Target, error) {
+	p, err := New(fw, kinds)
+	if err != nil {
+		return nil, err
+	}
+	return p.Targets(fleet, names, nil)
+}
+
+// TestBudgets: what costs too much is refused by field, value, limit and remedy, and what does not is carried out.
+func TestBudgets(t *testing.T) {
+	fleet, names := fleetOf(1000)
+	for name, test := range worst() {
+		t.Run(name, func(t *testing.T) {
+			targets, err := planned(test.fw, fleet, names)
+			var refusal *backends.Error
+			switch {
+			case test.refused == "" && (err != nil || len(targets) == 0):
+				t.Errorf("%d targets, %v", len(targets), err)
+			case test.refused == "":
+			case !errors.As(err, &refusal):
+				t.Errorf("%d targets, %v", len(targets), err)
+			case refusal.Field != test.refused || refusal.Value == "" || refusal.Remedy == "":
+				t.Errorf("got %v", err)
+			case !strings.HasPrefix(test.refused, "spec.overrides[") && !strings.Contains(refusal.Message, "the limit is"):
+				t.Errorf("no limit in %v", err)
+			}
+		})
+	}
+}
+
+// TestBudgetsBoundMemory: what is carried out, and what is left of what is refused, stays below 64 MiB.
+func TestBudgetsBoundMemory(t *testing.T) {
+	const most = 64 << 20
+	fleet, names := fleetOf(1000)
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for name, test := range worst() {
+		before := live()
+		p, err := New(test.fw, kinds)
+		if err == nil {
+			_, _ = p.Targets(fleet, names, nil)
+		}
+		if after := live(); after > before+most {
+			t.Errorf("%s: %d MiB", name, (after-before)>>20)
+		}
+		runtime.KeepAlive(p)
+	}
+}
+
+// TestManifestsAreShared: clusters with the same overrides and replicas have one manifest, and none that is changed for another.
+func TestManifestsAreShared(t *testing.T) {
+	fleet, names := fleetOf(64)
+	fw := workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+		divided(200, weight(2, "m0000", "m0001"), weight(1))(fw)
+		fw.Spec.Overrides = []v1alpha1.Override{bit(0, patched(1, v1alpha1.PatchOpAdd, "/spec/x", `1`)), bit(1, patched(1, v1alpha1.PatchOpAdd, "/spec/y", `2`))}
+	})
+	targets, err := planned(fw, fleet, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[any]bool{}
+	for i, target := range targets {
+		made[target.Manifest] = true
+		spec := target.Manifest.Object["spec"].(map[string]any)
+		for key, want := range map[string]any{"x": nil, "y": nil, "replicas": int64(*target.Replicas)} {
+			switch {
+			case key == "x" && i&1 == 1:
+				want = int64(1)
+			case key == "y" && i>>1&1 == 1:
+				want = int64(2)
+			}
+			if got := spec[key]; got != want {
+				t.Errorf("%s: %s is %v, want %v", target.Cluster, key, got, want)
+			}
+		}
+	}
+	if len(made) > 4*3 {
+		t.Errorf("%d manifests were made", len(made))
+	}
+}
+
+// BenchmarkWorst compares what the costliest specs take, refused or carried out, in one run.
+func BenchmarkWorst(b *testing.B) {
+	fleet, names := fleetOf(1000)
+	for name, test := range worst() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = planned(test.fw, fleet, names)
+			}
+		})
+	}
+}
