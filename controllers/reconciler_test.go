@@ -357,6 +357,13 @@ func TestBadInputIsExplained(t *testing.T) {
 		"a patch on nothing": {func(s *v1alpha1.FleetWorkloadSpec) {
 			s.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpRemove, Path: "/spec/x/y"}}}}
 		}, v1alpha1.ReasonInvalidOverride, []string{`spec.overrides[0].patches[0].path "/spec/x/y"`}},
+		"a template that is too large": {func(s *v1alpha1.FleetWorkloadSpec) {
+			s.Template.Raw = fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"x":%q}}`, strings.Repeat("x", 1<<20))
+		}, v1alpha1.ReasonInvalidTemplate, []string{`spec.template "1025 KiB"`, "the limit is 1024 KiB", "ConfigMap"}},
+		"more regions than there are": {func(s *v1alpha1.FleetWorkloadSpec) {
+			least := int32(9)
+			s.Placement.Spread = []v1alpha1.SpreadConstraint{{By: v1alpha1.SpreadByCluster, MinGroups: &least}}
+		}, v1alpha1.ReasonPlacementNotMet, []string{`spec.placement.spread[0].minGroups "9"`, "lower minGroups"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -365,8 +372,12 @@ func TestBadInputIsExplained(t *testing.T) {
 			w.settle()
 			w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, test.reason, test.message...)
 			w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, test.reason)
-			if w.backend.Writes() != 0 {
+			if w.backend.Writes() != 0 && test.reason != v1alpha1.ReasonPlacementNotMet { // whose selectors are good
 				t.Errorf("%d writes on the backend", w.backend.Writes())
+			}
+			// Nothing but a change mends it, and that is an event.
+			if result, err := w.reconcile(); err != nil || result.RequeueAfter != 0 {
+				t.Errorf("it is looked at again: %+v, %v", result, err)
 			}
 		})
 	}

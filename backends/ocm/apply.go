@@ -424,7 +424,7 @@ func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstr
 	if m.onEvidence {
 		wanted.SetResourceVersion(live.GetResourceVersion())
 	}
-	err = ssa.Patch(ctx, d.hub, live, wanted)
+	err = d.sizes.send(wanted, func() error { return ssa.Patch(ctx, d.hub, live, wanted) })
 	if isConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was read, or is gone; the change wakes the controller up.
 		return true, nil
@@ -435,7 +435,7 @@ func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstr
 // createWork never touches one that is there: the cache may be behind, and an apply would turn a ManifestWork that delivers
 // back into one that asks.
 func (d *Driver) createWork(ctx context.Context, work *unstructured.Unstructured, key backends.Key) error {
-	err := ssa.Create(ctx, d.hub, work)
+	err := d.sizes.send(work, func() error { return ssa.Create(ctx, d.hub, work) })
 	if !apierrors.IsAlreadyExists(err) {
 		return explain("create "+title(work), err)
 	}

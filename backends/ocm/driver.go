@@ -45,6 +45,8 @@ type Driver struct {
 	translated translated
 	// created are the carriers that the cache may not show yet.
 	created companions.Created
+	// sizes spare sending what is too large.
+	sizes sizes
 
 	mu        sync.Mutex
 	lastError error
@@ -336,7 +338,7 @@ func explain(op string, err error) error {
 		return &backends.Error{
 			Code: backends.CodeNotReady, Message: op, Remedy: "wait until the namespace is gone and made again", Err: err,
 		}
-	case strings.Contains(text, "bytes which exceeds the"), strings.Contains(text, "request is too large"):
+	case isTooLarge(text):
 		return &backends.Error{
 			Code: backends.CodeRejected, Field: "spec.template", Message: op,
 			Remedy: "make the template smaller: by default, OCM takes manifests of up to " + maxManifest, Err: err,

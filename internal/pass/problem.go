@@ -65,7 +65,19 @@ func problemOf(err error, backend string) (*aggregate.Problem, retry) {
 	}
 	reason, isStalled := reasonOf(theirs.Code)
 	message := fmt.Sprintf("backend %q: %s", backend, theirs.Error())
-	return &aggregate.Problem{Reason: reason, Message: message, Stalled: isStalled}, retryLater
+	return &aggregate.Problem{Reason: reason, Message: message, Stalled: isStalled}, retryOf(theirs.Code)
+}
+
+// retryOf says when a refusal may end. One that follows from the spec, or from which clusters there are, ends with a change of these, and
+// an event tells of it; all else is looked at again.
+func retryOf(code backends.Code) retry {
+	switch code {
+	case backends.CodeInvalidTemplate, backends.CodeInvalidOverride, backends.CodeInvalidOptions, backends.CodeInvalidPlacement,
+		backends.CodeUnsupported, backends.CodePlacementNotMet, backends.CodeClusterNotFound:
+		return retryOnEvent
+	default:
+		return retryLater
+	}
 }
 
 func reasonOf(code backends.Code) (reason string, isStalled bool) {

@@ -32,12 +32,8 @@ func tooMuch(code backends.Code, field, what string, is, limit int64, remedy str
 	}
 }
 
-func amount(bytes int64) string {
-	if bytes < 1<<20 {
-		return fmt.Sprintf("%d KiB", (bytes+1<<10-1)>>10)
-	}
-	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-}
+// amount rounds up, so that what is above a limit is so in the message, too.
+func amount(bytes int64) string { return fmt.Sprintf("%d KiB", (bytes+1<<10-1)>>10) }
 
 // checkSizes refuses what is too large to be read.
 func checkSizes(fw *v1alpha1.FleetWorkload) error {
