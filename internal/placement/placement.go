@@ -54,15 +54,6 @@ type Choice struct {
 	Again time.Duration
 }
 
-// Selectors are the selectors of a placement; a cluster that any one of them chooses may run the workload.
-func Selectors(p v1alpha1.Placement) []v1alpha1.ClusterSelector {
-	var all []v1alpha1.ClusterSelector
-	for _, g := range groupsOf(p) {
-		all = append(all, selectorOf(g.Clusters))
-	}
-	return all
-}
-
 func selectorOf(s *v1alpha1.ClusterSelector) v1alpha1.ClusterSelector {
 	if s == nil {
 		return v1alpha1.ClusterSelector{}

@@ -3,11 +3,11 @@ package plan
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
 // What a FleetWorkload may cost, so that no one's keeps the others waiting (law 11): a decision stays below a second and 64 MiB. The API's
@@ -22,8 +22,6 @@ const (
 	maxVariants = 5 << 20
 	// maxManifests bounds all manifests that differ, by replicas or otherwise, in bytes of JSON: a backend is told of each.
 	maxManifests = 32 << 20
-	// maxRequirements bounds the values and expressions of all label selectors: each is asked of each cluster.
-	maxRequirements = 10_000
 )
 
 func tooMuch(code backends.Code, field, what string, is, limit int64, remedy string) error {
@@ -52,52 +50,19 @@ func checkSizes(fw *v1alpha1.FleetWorkload) error {
 	return checkSelectors(fw)
 }
 
-// checkSelectors refuses label selectors that take too long to be asked of every cluster.
+// checkSelectors refuses selectors of clusters that are none, or take too long to be asked of every cluster.
 func checkSelectors(fw *v1alpha1.FleetWorkload) error {
+	if err := placement.CheckSelectors(fw.Spec.Placement); err != nil {
+		return err
+	}
 	total := 0
-	count := func(s *v1alpha1.ClusterSelector) {
-		if s != nil {
-			total += requirements(s.Selector)
-		}
-	}
-	count(fw.Spec.Placement.Clusters)
-	for _, g := range fw.Spec.Placement.Groups {
-		count(g.Clusters)
-	}
-	if d := fw.Spec.Placement.Division; d != nil {
-		for _, w := range d.Weights {
-			count(w.Clusters)
-		}
-	}
-	if total > maxRequirements {
-		return tooMany(backends.CodeInvalidPlacement, "spec.placement", total)
-	}
 	for _, o := range fw.Spec.Overrides {
-		count(o.Clusters)
+		total += placement.Requirements(o.Clusters)
 	}
-	if total > maxRequirements {
-		return tooMany(backends.CodeInvalidOverride, "spec.overrides", total)
+	if total <= placement.MaxRequirements {
+		return nil
 	}
-	return nil
-}
-
-func requirements(s *metav1.LabelSelector) int {
-	if s == nil {
-		return 0
-	}
-	n := len(s.MatchLabels)
-	for _, e := range s.MatchExpressions {
-		n += 1 + len(e.Values)
-	}
-	return n
-}
-
-func tooMany(code backends.Code, field string, is int) error {
-	return &backends.Error{
-		Code: code, Field: field, Value: fmt.Sprint(is),
-		Message: fmt.Sprintf("the label selectors have too many expressions and values, and the limit is %d", maxRequirements),
-		Remedy:  "name the clusters, or give them a label that they have in common",
-	}
+	return placement.TooManyRequirements(backends.CodeInvalidOverride, "spec.overrides", total)
 }
 
 // checkOverriding refuses overrides that take too long to be tried on the template.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
 // sized is a Deployment of so many bytes, with a list of many elements, a map of many keys, and much environment.
@@ -92,7 +93,7 @@ func worst() map[string]struct {
 		}
 		env.Env = append(env.Env, e)
 	}
-	values := make([]string, maxRequirements)
+	values := make([]string, placement.MaxRequirements)
 	for i := range values {
 		values[i] = fmt.Sprint(i)
 	}

@@ -69,6 +69,16 @@ func Load(tb testing.TB, module string, patterns ...string) Schemas {
 	return schemas
 }
 
+// LoadFile reads a CustomResourceDefinition.
+func LoadFile(tb testing.TB, file string) Schemas {
+	tb.Helper()
+	schemas := Schemas{}
+	if err := schemas.read(file); err != nil {
+		tb.Fatalf("%s: %v", file, err)
+	}
+	return schemas
+}
+
 func (s Schemas) read(file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {

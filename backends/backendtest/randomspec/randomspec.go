@@ -156,6 +156,10 @@ func (c Case) Desired() (backends.Desired, error) {
 	}
 }
 
+// Decide decides with a backend that has nothing of the workload, and whose choice of clusters is settled. The problem is what the status
+// would say of one; an error is the test's own.
+func (c Case) Decide() (*pass.Decision, *aggregate.Problem, error) { return c.rehearse(true) }
+
 // rehearse decides with a backend that has nothing of the workload, and that has settled the choice of clusters or has not.
 func (c Case) rehearse(settled bool) (*pass.Decision, *aggregate.Problem, error) {
 	kinds, err := interpreter.New()
