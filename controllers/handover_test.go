@@ -119,7 +119,7 @@ func TestWavesWaitForApproval(t *testing.T) {
 		fw.Status.Migration.Clusters[1].Phase != v1alpha1.MigrationPhaseShadowing {
 		t.Fatalf("it does not wait for approval: %+v", fw.Status.Migration)
 	}
-	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMigrationNeedsApproval, "wave 0 has passed", token)
+	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMigrationNeedsApproval, "wave 1 has passed", token)
 	w.expect(v1alpha1.ConditionMigrating, metav1.ConditionTrue, v1alpha1.ReasonMigrating, "Verifying, 1 of 3 clusters handed over")
 	// What is edited meanwhile waits, what is scaled does not.
 	w.edit(func(fw *v1alpha1.FleetWorkload) {

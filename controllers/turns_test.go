@@ -103,7 +103,7 @@ func TestAMigrationThatWaitsForAPersonKeepsNoOtherWaiting(t *testing.T) {
 	restarted := NewTurns(1)
 	waits := w.get()
 	waits.Name, waits.ResourceVersion, waits.UID = "waits", "", "u2"
-	waits.Status.Migration = &v1alpha1.MigrationStatus{Phase: v1alpha1.MigrationPhaseVerifying, Approval: "wave-0"}
+	waits.Status.Migration = &v1alpha1.MigrationStatus{Phase: v1alpha1.MigrationPhaseVerifying, Approval: "pass-wave-1-0"}
 	c := fake.NewClientBuilder().WithScheme(w.client.Scheme()).WithObjects(waits).Build()
 	if turn, err := restarted.take(t.Context(), c, named("another")); err != nil || !turn {
 		t.Errorf("after a restart another one waits: %v", err)

@@ -47,7 +47,7 @@ var _ = Describe("The command line", Label("handover", "commandline"), func() {
 		fw.Spec.Placement.Clusters = on(m[0], m[1])
 		fw.Spec.Placement.Division = divided(weight(2, m[0]), weight(1, m[1]))
 		fw.Spec.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{
-			{Clusters: on(m[0]), Approval: v1alpha1.ApprovalPolicyManual},
+			{Name: "first", Clusters: on(m[0]), Approval: v1alpha1.ApprovalPolicyManual},
 		}}
 		create(ctx, fw)
 		becomesReady(ctx, fw)
@@ -56,8 +56,8 @@ var _ = Describe("The command line", Label("handover", "commandline"), func() {
 
 		out, errOut, err := run("migrate", "web", "--to", "ocm", "--dry-run", "--config", o.path("config.yaml"))
 		Expect(err).NotTo(HaveOccurred(), errOut)
-		Expect(out).To(MatchRegexp(`(?m)^` + m[0] + ` +0 +4 +4 +observe, hand over, approval, release$`))
-		Expect(out).To(MatchRegexp(`(?m)^` + m[1] + ` +1 +2 +2 +observe, hand over, release$`))
+		Expect(out).To(MatchRegexp(`(?m)^` + m[0] + ` +1 +4 +4 +observe, hand over, approval, release$`))
+		Expect(out).To(MatchRegexp(`(?m)^` + m[1] + ` +2 +2 +2 +observe, hand over, release$`))
 		out, errOut, err = run("migrate", "web", "--to", "nowhere", "--dry-run", "--config", o.path("config.yaml"))
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring(`problem: backend "nowhere"`))
@@ -68,14 +68,14 @@ var _ = Describe("The command line", Label("handover", "commandline"), func() {
 
 		out, errOut, err = run("migrate", "web", "--to", "ocm", "--wait")
 		Expect(err).To(HaveOccurred())
-		Expect(errOut).To(ContainSubstring("error: wave 0 has passed and waits for a person"))
-		Expect(out).To(MatchRegexp(`(?m)^` + m[0] + ` +0 +Verifying +4 +4 +yes +yes +- +-$`))
+		Expect(errOut).To(ContainSubstring("error: wave 1 has passed and waits for a person"))
+		Expect(out).To(MatchRegexp(`(?m)^` + m[0] + ` +1 +Verifying +4 +4 +yes +yes +- +-$`))
 		_, errOut, err = run("approve", "web")
 		Expect(err).NotTo(HaveOccurred(), errOut)
 		out, errOut, err = run("migrate", "web", "--to", "ocm", "--wait")
 		Expect(err).NotTo(HaveOccurred(), errOut)
 		Expect(out).To(HaveSuffix("/web is on backend ocm\n"))
-		Expect(out).To(MatchRegexp(`(?m)^` + m[1] + ` +1 +Releasing +2 +2 +yes +yes +- +-$`))
+		Expect(out).To(MatchRegexp(`(?m)^` + m[1] + ` +2 +Releasing +2 +2 +yes +yes +- +-$`))
 
 		becomesReady(ctx, fw)
 		Expect(podUIDs(ctx, fw)).To(Equal(pods))

@@ -78,7 +78,7 @@ var _ = Describe("Hand-overs of many", Label("handover", "karmada", "ocm"), func
 		together := watchCrowd(all)
 		// Two take all the turns there are, and give them back while they wait for a person.
 		turn(ctx, named(convoys, "asks")...)
-		asks(ctx, 0, named(convoys, "asks")...)
+		asks(ctx, 1, named(convoys, "asks")...)
 		turn(ctx, named(convoys, "first", "second")...)
 		Eventually(func() bool {
 			_, waited := together.seen()
@@ -87,9 +87,9 @@ var _ = Describe("Hand-overs of many", Label("handover", "karmada", "ocm"), func
 		o.stop(ctx)
 		o.start(ctx)
 		arrive(ctx, named(convoys, "first", "second")...)
-		asks(ctx, 0, named(convoys, "asks")...)
-		approve(ctx, 0, named(convoys, "asks")...)
+		asks(ctx, 1, named(convoys, "asks")...)
 		approve(ctx, 1, named(convoys, "asks")...)
+		approve(ctx, 2, named(convoys, "asks")...)
 		arrive(ctx, all...)
 		most, waited := together.seen()
 		Expect(most).To(Equal(2))
@@ -157,7 +157,7 @@ var _ = Describe("A hand-over that cannot begin", Label("handover", "karmada", "
 			}
 		}
 		turn(ctx, all...)
-		asks(ctx, 0, all...)
+		asks(ctx, 1, all...)
 		suspend(true)
 		for _, r := range all {
 			eventually(ctx, r.fw, readyTimeout, func(g Gomega) { g.Expect(r.fw.Status.Migration.FrozenSince).NotTo(BeNil()) })
@@ -168,12 +168,12 @@ var _ = Describe("A hand-over that cannot begin", Label("handover", "karmada", "
 		Consistently(func(g Gomega) {
 			for _, c := range convoys {
 				g.Expect(hub().Get(ctx, client.ObjectKeyFromObject(c.all[0].fw), c.all[0].fw)).To(Succeed())
-				g.Expect(c.all[0].fw.Status.Migration.Wave).To(HaveValue(BeZero()))
+				g.Expect(c.all[0].fw.Status.Migration.Wave).To(HaveValue(BeEquivalentTo(1)))
 				g.Expect(mayWrite(ctx, c.all[0].fw, world.members[1])).NotTo(ContainElement(otherBackend(c.backend)))
 			}
 		}).WithContext(ctx).WithTimeout(hold).Should(Succeed())
 		suspend(false)
-		approve(ctx, 1, all...)
+		approve(ctx, 2, all...)
 		arrive(ctx, all...)
 		ended(v1alpha1.MigrationPhaseCompleted, all...)
 		for _, c := range convoys {

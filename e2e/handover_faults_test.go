@@ -59,22 +59,22 @@ var _ = Describe("A wave that fails", Label("handover", "karmada", "ocm"), func(
 			onTwo("stay", impatient(time.Minute, v1alpha1.FailureActionPause)))
 		all := named(convoys)
 		turn(ctx, all...)
-		asks(ctx, 0, all...)
+		asks(ctx, 1, all...)
 		for _, r := range all {
 			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Migration.Timeout = soak(little) })
 		}
 		release := brakes()
-		approve(ctx, 0, all...)
+		approve(ctx, 1, all...)
 		back, stays := []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRolledBack}, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseHandingOver}
 		// A source that has not begun to stop has nothing to take back.
-		fails(ctx, 1, append(back, v1alpha1.MigrationPhaseRollingBack), named(convoys, "back")...)
-		fails(ctx, 1, stays, named(convoys, "stay")...)
+		fails(ctx, 2, append(back, v1alpha1.MigrationPhaseRollingBack), named(convoys, "back")...)
+		fails(ctx, 2, stays, named(convoys, "stay")...)
 		for _, r := range named(convoys, "stay") {
 			Expect(becomesStalled(ctx, r.fw, v1alpha1.ReasonMigrationFailed)).To(And(ContainSubstring("Try it again with: kubectl annotate"),
 				ContainSubstring("cluster "+world.members[1]), ContainSubstring("set spec.backend back")))
 		}
 		release()
-		fails(ctx, 1, back, named(convoys, "back")...)
+		fails(ctx, 2, back, named(convoys, "back")...)
 		for _, c := range convoys {
 			writtenBy(ctx, c.all[0].fw, otherBackend(c.backend), c.backend)
 		}
@@ -82,11 +82,11 @@ var _ = Describe("A wave that fails", Label("handover", "karmada", "ocm"), func(
 			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Migration.Timeout = nil })
 		}
 		By("trying again")
-		approve(ctx, 1, all...) // the retry
+		approve(ctx, 2, all...) // the retry
 		for _, r := range all {
 			eventually(ctx, r.fw, readyTimeout, func(g Gomega) { g.Expect(r.fw.Status.Migration.Failure).To(BeEmpty()) })
 		}
-		approve(ctx, 1, all...)
+		approve(ctx, 2, all...)
 		arrive(ctx, all...)
 		ended(v1alpha1.MigrationPhaseCompleted, all...)
 		for _, c := range convoys {
@@ -193,13 +193,13 @@ var _ = Describe("A backend that is lost during a hand-over", Label("handover", 
 
 		By("bringing one into each phase but the first")
 		turn(ctx, named(convoys, "handing", "verifying", "releasing", "back")...)
-		approve(ctx, 0, named(convoys, "releasing")...)
-		asks(ctx, 1, named(convoys, "releasing")...)
-		asks(ctx, 0, named(convoys, "handing", "verifying", "back")...)
+		approve(ctx, 1, named(convoys, "releasing")...)
+		asks(ctx, 2, named(convoys, "releasing")...)
+		asks(ctx, 1, named(convoys, "handing", "verifying", "back")...)
 		release := brakes()
 		turn(ctx, named(convoys, "shadowing", "back")...)
-		approve(ctx, 0, named(convoys, "handing")...)
-		approve(ctx, 1, named(convoys, "releasing")...)
+		approve(ctx, 1, named(convoys, "handing")...)
+		approve(ctx, 2, named(convoys, "releasing")...)
 		for name, phase := range map[string]v1alpha1.MigrationPhase{
 			"shadowing": v1alpha1.MigrationPhaseShadowing, "handing": v1alpha1.MigrationPhaseHandingOver,
 			"verifying": v1alpha1.MigrationPhaseVerifying, "releasing": v1alpha1.MigrationPhaseReleasing,
@@ -223,8 +223,8 @@ var _ = Describe("A backend that is lost during a hand-over", Label("handover", 
 		release()
 		By("going on")
 		forth := named(convoys, "validating", "shadowing", "handing", "verifying")
-		approve(ctx, 0, named(convoys, "validating", "shadowing", "verifying")...)
-		approve(ctx, 1, forth...)
+		approve(ctx, 1, named(convoys, "validating", "shadowing", "verifying")...)
+		approve(ctx, 2, forth...)
 		arrive(ctx, all...)
 		ended(v1alpha1.MigrationPhaseRolledBack, named(convoys, "back")...)
 		ended(v1alpha1.MigrationPhaseCompleted, append(forth, named(convoys, "releasing")...)...)
@@ -242,24 +242,24 @@ var _ = Describe("A member that is lost during its wave", Label("handover", "kar
 		convoys := newConvoys(ctx, "paused", onTwo("waits"), onTwo("fails", impatient(10*time.Minute, v1alpha1.FailureActionRollback)))
 		waits, late, all := named(convoys, "waits"), named(convoys, "fails"), named(convoys)
 		turn(ctx, all...)
-		asks(ctx, 0, all...)
+		asks(ctx, 1, all...)
 		for _, r := range late {
 			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Migration.Timeout = soak(5 * time.Second) })
 		}
 		resume := func(ctx SpecContext) { Expect(world.fleet.ResumeMember(ctx, lost)).To(Succeed()) }
 		DeferCleanup(resume, NodeTimeout(2*time.Minute))
 		Expect(world.fleet.PauseMember(ctx, lost)).To(Succeed())
-		approve(ctx, 0, all...)
+		approve(ctx, 1, all...)
 		inPhase(ctx, v1alpha1.MigrationPhaseHandingOver, waits...)
-		fails(ctx, 1, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRollingBack}, late...)
+		fails(ctx, 2, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRollingBack}, late...)
 		for _, r := range waits {
 			Expect(condition(r.fw, v1alpha1.ConditionReady).Status).NotTo(Equal(metav1.ConditionTrue))
 			Expect(r.fw.Status.Migration.Failure).To(BeEmpty())
 		}
 		resume(ctx)
-		fails(ctx, 1, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRolledBack}, late...)
+		fails(ctx, 2, []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRolledBack}, late...)
 		turn(ctx, late...)
-		approve(ctx, 1, waits...)
+		approve(ctx, 2, waits...)
 		arrive(ctx, all...)
 		ended(v1alpha1.MigrationPhaseCompleted, waits...)
 		ended(v1alpha1.MigrationPhaseRolledBack, late...)

@@ -77,7 +77,7 @@ func onTwo(name string, more ...func(*v1alpha1.FleetWorkload)) func(namespace, b
 		fw.Spec.Placement.Division = divided(weight(2, m[0]), weight(1, m[1]))
 		manual := v1alpha1.ApprovalPolicyManual
 		fw.Spec.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{
-			{Clusters: on(m[0]), Approval: manual}, {Clusters: on(m[1]), Approval: manual},
+			{Name: "first", Clusters: on(m[0]), Approval: manual}, {Name: "second", Clusters: on(m[1]), Approval: manual},
 		}}
 		for _, change := range more {
 			change(fw)
@@ -378,17 +378,17 @@ var _ = Describe("A hand-over", Label("handover", "karmada", "ocm"), func() {
 		turn(ctx, named(convoys, "handing", "wavering", "verifying", "releasing")...)
 
 		By("Verifying")
-		approve(ctx, 0, named(convoys, "releasing")...)
-		asks(ctx, 0, named(convoys, "handing", "wavering", "verifying")...)
+		approve(ctx, 1, named(convoys, "releasing")...)
+		asks(ctx, 1, named(convoys, "handing", "wavering", "verifying")...)
 		turn(ctx, named(convoys, "verifying")...)
-		asks(ctx, 1, named(convoys, "releasing")...)
+		asks(ctx, 2, named(convoys, "releasing")...)
 		arrive(ctx, named(convoys, "shadowing", "verifying")...)
 		ended(v1alpha1.MigrationPhaseRolledBack, named(convoys, "shadowing", "verifying")...)
 
 		By("HandingOver, of the second wave, and Releasing")
 		release = brakes()
-		approve(ctx, 0, named(convoys, "handing", "wavering")...)
-		approve(ctx, 1, named(convoys, "releasing")...)
+		approve(ctx, 1, named(convoys, "handing", "wavering")...)
+		approve(ctx, 2, named(convoys, "releasing")...)
 		inPhase(ctx, v1alpha1.MigrationPhaseHandingOver, named(convoys, "handing", "wavering")...)
 		inPhase(ctx, v1alpha1.MigrationPhaseReleasing, named(convoys, "releasing")...)
 		turn(ctx, named(convoys, "handing", "wavering", "releasing")...)
@@ -397,8 +397,8 @@ var _ = Describe("A hand-over", Label("handover", "karmada", "ocm"), func() {
 		turn(ctx, named(convoys, "wavering")...)
 		inPhase(ctx, v1alpha1.MigrationPhaseShadowing, named(convoys, "wavering")...)
 		release()
-		approve(ctx, 0, named(convoys, "wavering", "releasing")...)
 		approve(ctx, 1, named(convoys, "wavering", "releasing")...)
+		approve(ctx, 2, named(convoys, "wavering", "releasing")...)
 		arrive(ctx, named(convoys)...)
 		ended(v1alpha1.MigrationPhaseRolledBack, named(convoys, "handing")...)
 		ended(v1alpha1.MigrationPhaseCompleted, named(convoys, "wavering", "releasing")...)

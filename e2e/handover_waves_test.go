@@ -54,10 +54,10 @@ func (d *diary) inWaves(name string, waves [][]string, soaks ...time.Duration) {
 	for _, m := range d.entries[name] {
 		current := -1
 		if m.Wave != nil {
-			current = int(*m.Wave)
+			current = int(*m.Wave) - 1
 		}
 		if current > reached && reached >= 0 && reached < len(soaks) {
-			Expect(m.WaveStartedAt.Sub(passing)).To(BeNumerically(">=", soaks[reached]), "soak of wave %d of %s", reached, name)
+			Expect(m.WaveStartedAt.Sub(passing)).To(BeNumerically(">=", soaks[reached]), "soak of wave %d of %s", reached+1, name)
 		}
 		reached = max(reached, current)
 		if m.PassingSince != nil {
@@ -67,7 +67,7 @@ func (d *diary) inWaves(name string, waves [][]string, soaks ...time.Duration) {
 			wave := slices.IndexFunc(waves, func(names []string) bool { return slices.Contains(names, c.Name) })
 			Expect(wave).To(BeNumerically(">=", 0))
 			if wave > current {
-				Expect(c.Phase).To(Equal(v1alpha1.MigrationPhaseShadowing), "%s of %s in wave %d", c.Name, name, current)
+				Expect(c.Phase).To(Equal(v1alpha1.MigrationPhaseShadowing), "%s of %s in wave %d", c.Name, name, current+1)
 			}
 			if c.After == nil {
 				continue
@@ -133,9 +133,9 @@ var _ = Describe("The waves of a hand-over", Label("handover", "karmada", "ocm")
 	It("move their clusters and no others, soak, and wait for a person", func(ctx SpecContext) {
 		m, manual := world.members, v1alpha1.ApprovalPolicyManual
 		convoys := newConvoys(ctx, "waves",
-			inThree("names", v1alpha1.MigrationWave{Clusters: on(m[1]), Soak: soak(3 * time.Second), Approval: manual},
-				v1alpha1.MigrationWave{Clusters: on(m[2]), Soak: soak(2 * time.Second)}),
-			inThree("sizes", v1alpha1.MigrationWave{Size: "1", Soak: soak(time.Second)}, v1alpha1.MigrationWave{Size: "50%", Approval: manual}),
+			inThree("names", v1alpha1.MigrationWave{Name: "first", Clusters: on(m[1]), Soak: soak(3 * time.Second), Approval: manual},
+				v1alpha1.MigrationWave{Name: "second", Clusters: on(m[2]), Soak: soak(2 * time.Second)}),
+			inThree("sizes", v1alpha1.MigrationWave{Name: "one", Size: "1", Soak: soak(time.Second)}, v1alpha1.MigrationWave{Name: "half", Size: "50%", Approval: manual}),
 		)
 		diaries := map[string]*diary{}
 		for _, c := range convoys {
@@ -143,8 +143,8 @@ var _ = Describe("The waves of a hand-over", Label("handover", "karmada", "ocm")
 		}
 		all := named(convoys)
 		turn(ctx, all...)
-		asks(ctx, 0, named(convoys, "names")...)
-		asks(ctx, 1, named(convoys, "sizes")...)
+		asks(ctx, 1, named(convoys, "names")...)
+		asks(ctx, 2, named(convoys, "sizes")...)
 		for _, c := range convoys {
 			from, to := c.backend, otherBackend(c.backend)
 			writtenBy(ctx, c.all[0].fw, from, to, from)
@@ -160,8 +160,8 @@ var _ = Describe("The waves of a hand-over", Label("handover", "karmada", "ocm")
 				g.Expect(r.fw.Status.Migration.Approval).NotTo(BeEmpty())
 			}
 		}).WithContext(ctx).WithTimeout(hold).Should(Succeed(), "nobody has approved")
-		approve(ctx, 0, named(convoys, "names")...)
-		approve(ctx, 1, named(convoys, "sizes")...)
+		approve(ctx, 1, named(convoys, "names")...)
+		approve(ctx, 2, named(convoys, "sizes")...)
 		arrive(ctx, all...)
 		for _, c := range convoys {
 			diaries[c.backend].inWaves("names", [][]string{{m[1]}, {m[2]}, {m[0]}}, 3*time.Second, 2*time.Second)
@@ -228,7 +228,7 @@ var _ = Describe("Edits during a hand-over", Label("handover", "karmada", "ocm")
 			replicas[c.backend] = watchReplicas(c.namespace, cloneSet)
 		}
 		turn(ctx, all...)
-		asks(ctx, 0, all...)
+		asks(ctx, 1, all...)
 
 		By("editing")
 		for _, r := range all {
@@ -269,9 +269,9 @@ var _ = Describe("Edits during a hand-over", Label("handover", "karmada", "ocm")
 		}
 
 		By("going on, and back")
-		approve(ctx, 0, named(convoys, "goes")...)
-		turn(ctx, named(convoys, "returns")...)
 		approve(ctx, 1, named(convoys, "goes")...)
+		turn(ctx, named(convoys, "returns")...)
+		approve(ctx, 2, named(convoys, "goes")...)
 		arrive(ctx, all...)
 		ended(v1alpha1.MigrationPhaseCompleted, named(convoys, "goes")...)
 		ended(v1alpha1.MigrationPhaseRolledBack, named(convoys, "returns")...)

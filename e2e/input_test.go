@@ -98,6 +98,7 @@ var _ = Describe("Bad input", Label("input"), func() {
 			It("names a patch on a missing path", func(ctx SpecContext) {
 				fw := workload(namespace, "web", backend, deployment, 1)
 				fw.Spec.Overrides = []v1alpha1.Override{envOverride("debug", world.members[0]), {
+					Name: "strategy",
 					Patches: []v1alpha1.PatchOperation{
 						patchOverride(v1alpha1.PatchOpAdd, "/spec/minReadySeconds", "1"),
 						patchOverride(v1alpha1.PatchOpReplace, "/spec/strategie/type", `"Recreate"`),
@@ -207,7 +208,7 @@ var _ = Describe("Bad input", Label("input"), func() {
 
 	It("refuses in the schema what needs no cluster to be wrong", func(ctx SpecContext) {
 		fw := workload(namespace, "web", "karmada", deployment, 1)
-		fw.Spec.Overrides = []v1alpha1.Override{{Images: []v1alpha1.ImageOverride{{Container: "web", Tag: "1", Digest: "sha256:0"}}}}
+		fw.Spec.Overrides = []v1alpha1.Override{{Name: "pinned", Images: []v1alpha1.ImageOverride{{Container: "web", Tag: "1", Digest: "sha256:0"}}}}
 		err := hub().Create(ctx, fw)
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err.Error()).To(ContainSubstring("tag and digest exclude each other"))

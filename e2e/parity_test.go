@@ -144,6 +144,9 @@ func (c parityCase) fleetWorkload(namespace, backend string) *v1alpha1.FleetWork
 		fw.Spec.Placement.Clusters = nil
 	}
 	Expect(yaml.UnmarshalStrict([]byte(spec), &fw.Spec)).To(Succeed(), c.name)
+	for i := range fw.Spec.Overrides {
+		fw.Spec.Overrides[i].Name = fmt.Sprint("o", i)
+	}
 	fw.Spec.Backend = backend
 	text := parityTemplates["CloneSet"]
 	if c.template != "" {

@@ -119,7 +119,7 @@ func weight(n int32, names ...string) v1alpha1.ClusterWeight {
 }
 
 func envOverride(value string, names ...string) v1alpha1.Override {
-	return v1alpha1.Override{Clusters: on(names...), Env: []v1alpha1.EnvOverride{{
+	return v1alpha1.Override{Name: "log-" + value, Clusters: on(names...), Env: []v1alpha1.EnvOverride{{
 		Container: "web", Set: []v1alpha1.EnvVar{{Name: "LOG", Value: value}},
 	}}}
 }

@@ -176,6 +176,46 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// TestApplyReachesOneEntry: whoever applies one override or wave by its name leaves the others, and their order, as they are.
+func TestApplyReachesOneEntry(t *testing.T) {
+	apply := func(manager, spec string) *v1alpha1.FleetWorkload {
+		t.Helper()
+		obj := &unstructured.Unstructured{Object: fromYAML(t, []byte("{apiVersion: apps.fleetworkload.io/v1alpha1, kind: FleetWorkload, "+
+			"metadata: {name: merged, namespace: "+testNamespace+"}, spec: "+spec+"}"))}
+		if err := api.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(manager)); err != nil {
+			t.Fatal(err)
+		}
+		fw := &v1alpha1.FleetWorkload{}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(obj), fw); err != nil {
+			t.Fatal(err)
+		}
+		return fw
+	}
+	fw := apply("one", `{backend: karmada, template: {apiVersion: apps/v1, kind: Deployment}, placement: {clusters: {}},
+		overrides: [{name: b, labels: {set: {of: one}}}, {name: a, labels: {set: {of: one}}}],
+		migration: {waves: [{name: second, clusters: {}}, {name: first, clusters: {}}]}}`)
+	t.Cleanup(func() {
+		if err := api.Delete(context.Background(), fw); err != nil {
+			t.Error(err)
+		}
+	})
+	fw = apply("two", `{overrides: [{name: a, annotations: {set: {of: two}}}, {name: c, labels: {set: {of: two}}}],
+		migration: {waves: [{name: second, soak: 1m}]}}`)
+	var names []string
+	for _, o := range fw.Spec.Overrides {
+		names = append(names, o.Name)
+	}
+	if diff := cmp.Diff([]string{"b", "a", "c"}, names); diff != "" {
+		t.Fatalf("overrides (-want +got):\n%s", diff)
+	}
+	if a := fw.Spec.Overrides[1]; a.Labels.Set["of"] != "one" || a.Annotations.Set["of"] != "two" {
+		t.Errorf("the override of both has not what both say: %+v", a)
+	}
+	if waves := fw.Spec.Migration.Waves; len(waves) != 2 || waves[0].Name != "second" || waves[0].Soak == nil || waves[1].Name != "first" {
+		t.Errorf("the waves: %+v", waves)
+	}
+}
+
 func TestUnknownFieldIsRejected(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: fromYAML(t, readSamples(t)["apps_v1alpha1_fleetworkload.yaml"])}
 	obj.SetNamespace(testNamespace)

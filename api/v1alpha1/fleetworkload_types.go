@@ -80,9 +80,10 @@ type FleetWorkloadSpec struct {
 	// +required
 	Placement Placement `json:"placement,omitzero"`
 
-	// overrides change the manifest on some of the clusters. They apply in order; a later one wins.
+	// overrides change the manifest on some of the clusters. They apply in the order in which they stand; a later one wins.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Overrides []Override `json:"overrides,omitempty"`
 
@@ -149,6 +150,13 @@ type OCMOptions struct {
 
 // Override changes the manifest on the clusters it selects.
 type Override struct {
+	// name of the override, by which server-side apply and kustomize find it. A new name changes nothing on the clusters.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
 	// clusters selects where the override applies. When absent, on every cluster.
 	// +optional
 	Clusters *ClusterSelector `json:"clusters,omitempty"`

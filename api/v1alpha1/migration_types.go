@@ -26,9 +26,11 @@ const (
 
 // MigrationStrategy says how a change of backend proceeds.
 type MigrationStrategy struct {
-	// waves are the steps, in order; clusters that no wave selects form the last one. When absent, one wave of all.
+	// waves are the steps, in the order in which they stand, counted from 1; clusters that no wave selects form the last one. When absent,
+	// one wave of all.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Waves []MigrationWave `json:"waves,omitempty"`
 
@@ -47,6 +49,14 @@ type MigrationStrategy struct {
 // MigrationWave is one step of a migration.
 // +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.size)",message="set exactly one of clusters and size"
 type MigrationWave struct {
+	// name of the wave, by which server-side apply and kustomize find it. Waves have numbers by where they stand,
+	// whatever their names.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
 	// clusters selects the clusters of the wave.
 	// +optional
 	Clusters *ClusterSelector `json:"clusters,omitempty"`
@@ -111,7 +121,7 @@ type MigrationStatus struct {
 	// +optional
 	Phase MigrationPhase `json:"phase,omitempty"`
 
-	// wave is the number of the wave under way, from 0.
+	// wave is the number of the wave under way; the first one is 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Wave *int32 `json:"wave,omitempty"`
@@ -183,7 +193,7 @@ type MigrationClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	TargetName string `json:"targetName,omitempty"`
 
-	// wave is the number of its wave, from 0.
+	// wave is the number of its wave; the first one is 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Wave *int32 `json:"wave,omitempty"`

@@ -73,7 +73,25 @@ func patch(op v1alpha1.PatchOp, value string) func(*v1alpha1.FleetWorkload) {
 }
 
 func override(o v1alpha1.Override) func(*v1alpha1.FleetWorkload) {
+	o.Name = "eu"
 	return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Overrides = []v1alpha1.Override{o} }
+}
+
+func overridesNamed(names ...string) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		for _, name := range names {
+			fw.Spec.Overrides = append(fw.Spec.Overrides, v1alpha1.Override{Name: name})
+		}
+	}
+}
+
+func wavesNamed(names ...string) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Migration = &v1alpha1.MigrationStrategy{}
+		for _, name := range names {
+			fw.Spec.Migration.Waves = append(fw.Spec.Migration.Waves, v1alpha1.MigrationWave{Name: name, Clusters: &v1alpha1.ClusterSelector{}})
+		}
+	}
 }
 
 func placement(p v1alpha1.Placement) func(*v1alpha1.FleetWorkload) {
@@ -104,6 +122,7 @@ func division(d v1alpha1.Division) func(*v1alpha1.FleetWorkload) {
 }
 
 func wave(w v1alpha1.MigrationWave) func(*v1alpha1.FleetWorkload) {
+	w.Name = "canary"
 	return func(fw *v1alpha1.FleetWorkload) {
 		fw.Spec.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{w}}
 	}
@@ -187,6 +206,16 @@ func schemaCases() []validationCase {
 		{"unknown conflict policy", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.ConflictPolicy = "Ask" }), "spec.conflictPolicy"},
 		{"weight of zero", "", division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: weights(0)}), "weight"},
 		{"partition in percent", "", override(v1alpha1.Override{Partition: "50%"}), ""},
+		{"overrides with names", "", overridesNamed("eu", "eu-2", strings.Repeat("a", 63)), ""},
+		{"override without a name", "", overridesNamed(""), "spec.overrides[0].name"},
+		{"override named in capitals", "", overridesNamed("EU"), "spec.overrides[0].name"},
+		{"override with a long name", "", overridesNamed(strings.Repeat("a", 64)), "spec.overrides[0].name"},
+		{"two overrides of one name", "", overridesNamed("eu", "us", "eu"), "spec.overrides[2]: Duplicate value"},
+		{"waves with names", "", wavesNamed("canary", "2", strings.Repeat("a", 63)), ""},
+		{"wave without a name", "", wavesNamed(""), "spec.migration.waves[0].name"},
+		{"wave with a name of two parts", "", wavesNamed("eu.west"), "spec.migration.waves[0].name"},
+		{"wave with a long name", "", wavesNamed(strings.Repeat("a", 64)), "spec.migration.waves[0].name"},
+		{"two waves of one name", "", wavesNamed("canary", "canary"), "spec.migration.waves[1]: Duplicate value"},
 		{"patch adds a value", "", patch(v1alpha1.PatchOpAdd, `{"a":[1]}`), ""},
 		{"patch replaces with false", "", patch(v1alpha1.PatchOpReplace, `false`), ""},
 		{"patch removes", "", patch(v1alpha1.PatchOpRemove, ""), ""},

@@ -83,7 +83,7 @@ func fails(fw *v1alpha1.FleetWorkload) {
 }
 
 // asks waits for a person.
-func asks(fw *v1alpha1.FleetWorkload) { fw.Status.Migration.Approval = "pass-wave-1-1772366280" }
+func asks(fw *v1alpha1.FleetWorkload) { fw.Status.Migration.Approval = "pass-wave-2-1772366280" }
 
 func frozen(fw *v1alpha1.FleetWorkload) {
 	fw.Status.Migration.FrozenSince = &metav1.Time{Time: noon.Add(-30 * time.Second)}
@@ -145,9 +145,9 @@ func TestApprove(t *testing.T) {
 		fw        *v1alpha1.FleetWorkload
 		out, fail string
 	}{
-		"a wave that has passed": {moving(t, asks), "approved, the migration goes on: pass-wave-1-1772366280\n", ""},
-		"a wave that failed":     {moving(t, asks, fails), "approved, the migration tries it again: pass-wave-1-1772366280\n", ""},
-		"twice":                  {moving(t, asks, approved), "approved already: pass-wave-1-1772366280\n", ""},
+		"a wave that has passed": {moving(t, asks), "approved, the migration goes on: pass-wave-2-1772366280\n", ""},
+		"a wave that failed":     {moving(t, asks, fails), "approved, the migration tries it again: pass-wave-2-1772366280\n", ""},
+		"twice":                  {moving(t, asks, approved), "approved already: pass-wave-2-1772366280\n", ""},
 		"nothing under way":      {moving(t, resting), "", "FleetWorkload shop/web does not wait for an approval: no migration is under way"},
 		"it goes on by itself":   {moving(t), "", "does not wait for an approval: its migration to backend ocm goes on by itself, in phase Verifying"},
 		"it has not begun":       {moving(t, problems("a")), "", "does not wait for an approval: its migration has not begun"},

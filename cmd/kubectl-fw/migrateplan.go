@@ -102,8 +102,7 @@ func (r *rehearsal) steps(wave int32) (steps []string) {
 
 // waveOf reads a wave's settings.
 func waveOf(strategy *v1alpha1.MigrationStrategy, wave int32) migration.Wave {
-	waves := migration.Waves(strategy)
-	return waves[min(int(wave), len(waves)-1)]
+	return migration.WaveOf(migration.Waves(strategy), wave)
 }
 
 // writeOrder says what happens one after the other, and what when it does not go well.
@@ -118,7 +117,7 @@ func (r *rehearsal) writeOrder(out io.Writer) {
 	for _, c := range r.clusters {
 		last = max(last, *c.Wave)
 	}
-	for wave := range last + 1 {
+	for wave := int32(1); wave <= last; wave++ {
 		names := r.namesIn(wave)
 		if len(names) == 0 {
 			say("wave %d: no cluster is left for it, and it is left out", wave)

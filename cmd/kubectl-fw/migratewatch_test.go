@@ -61,8 +61,8 @@ func TestAwaitEnds(t *testing.T) {
 		"frozen":                     {"ocm", moving(t, frozen), ""},
 		"edited":                     {"ocm", moving(t, edited), ""},
 		"a wave is going back":       {"ocm", moving(t, inPhase(v1alpha1.MigrationPhaseRollingBack, ""), fails), ""},
-		"a wave went back":           {"ocm", moving(t, inPhase(v1alpha1.MigrationPhaseRolledBack, ""), fails, asks), "wave 1 failed: cluster member2: not within 15m0s: the new backend has not taken it over; try it again with: kubectl fw approve web -n shop, or turn round with: kubectl fw migrate web -n shop --to karmada"},
-		"a person is asked":          {"ocm", moving(t, asks), "wave 1 has passed and waits for a person; let it go on with: kubectl fw approve web -n shop"},
+		"a wave went back":           {"ocm", moving(t, inPhase(v1alpha1.MigrationPhaseRolledBack, ""), fails, asks), "wave 2 failed: cluster member2: not within 15m0s: the new backend has not taken it over; try it again with: kubectl fw approve web -n shop, or turn round with: kubectl fw migrate web -n shop --to karmada"},
+		"a person is asked":          {"ocm", moving(t, asks), "wave 2 has passed and waits for a person; let it go on with: kubectl fw approve web -n shop"},
 		"a person has just said yes": {"ocm", moving(t, asks, approved), ""},
 		"problems": {
 			"ocm", moving(t, problems("cluster member2 is not known to backend ocm", "b")),

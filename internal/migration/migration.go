@@ -74,7 +74,7 @@ type Input struct {
 	Unavailable string
 	// Clusters are the reports by the source's names, of all clusters of the record.
 	Clusters map[string]Pair
-	// Waves are never empty; clusters of the record have indexes into it.
+	// Waves are never empty; clusters of the record have the numbers of theirs, from 1.
 	Waves []Wave
 	// Timeout is how long a wave may take, soak not counted.
 	Timeout time.Duration
@@ -380,7 +380,7 @@ func (d *decision) verify() {
 		return
 	}
 	n := *d.rec.Wave
-	wave := d.in.Waves[n]
+	wave := WaveOf(d.in.Waves, n)
 	if d.rec.PassingSince == nil {
 		d.rec.PassingSince = at(d.in.Now)
 	}

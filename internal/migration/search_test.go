@@ -114,7 +114,7 @@ func start() world {
 	for i := range clusters {
 		w.backends[source][i] = object{present: true, owns: true, agentOwns: true}
 		w.members[i].marks[source] = true
-		wave := int32(i)
+		wave := int32(i) + 1
 		rec.Clusters = append(rec.Clusters, v1alpha1.MigrationClusterStatus{Name: names[i], Wave: &wave})
 	}
 	w.record = met.number(rec)

@@ -24,6 +24,12 @@ func Waves(strategy *v1alpha1.MigrationStrategy) []Wave {
 	return append(all, Wave{})
 }
 
+// WaveOf returns the settings of the wave of that number; the first one is 1. A number that no wave has counts as the nearest: a record
+// may be from when there were more waves, or when they were counted from 0.
+func WaveOf(waves []Wave, number int32) Wave {
+	return waves[min(max(int(number), 1), len(waves))-1]
+}
+
 // Timeout is how long a wave may take, soak not counted.
 func Timeout(strategy *v1alpha1.MigrationStrategy) time.Duration {
 	if strategy == nil || strategy.Timeout == nil {

@@ -146,17 +146,17 @@ func (c Candidate) bare(t backends.Target) map[string]any {
 	return m.Object
 }
 
-// assignWaves gives each cluster the number of its wave: of the first that selects it, or of one behind all of them.
+// assignWaves gives each cluster the number of its wave, from 1: of the first that selects it, or of one behind all of them.
 func (c Candidate) assignWaves(clusters []v1alpha1.MigrationClusterStatus) {
-	last := int32(0)
+	last := int32(1)
 	if c.Strategy != nil {
-		last = int32(len(c.Strategy.Waves))
+		last += int32(len(c.Strategy.Waves))
 	}
 	for i := range clusters {
 		clusters[i].Wave = &last
 	}
-	for n := range last {
-		wave, number := c.Strategy.Waves[n], n
+	for n := range last - 1 {
+		wave, number := c.Strategy.Waves[n], n+1
 		left := sizeOf(wave.Size, len(clusters))
 		for i := range clusters {
 			cluster, _ := c.Source.Fleet.Get(clusters[i].Name)

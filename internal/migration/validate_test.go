@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -142,11 +143,11 @@ func TestWavesTakeClustersInOrder(t *testing.T) {
 		return v1alpha1.MigrationWave{Clusters: &v1alpha1.ClusterSelector{Names: names}}
 	}
 	for want, strategy := range map[string]*v1alpha1.MigrationStrategy{
-		"0 0 0": nil,
-		"0 1 1": of(v1alpha1.MigrationWave{Size: "1"}),
-		"0 0 1": of(v1alpha1.MigrationWave{Size: "50%"}),
-		"1 0 2": of(named("m2"), v1alpha1.MigrationWave{Size: "1"}),
-		"1 1 0": of(named("m3"), v1alpha1.MigrationWave{Size: "100%"}),
+		"1 1 1": nil,
+		"1 2 2": of(v1alpha1.MigrationWave{Size: "1"}),
+		"1 1 2": of(v1alpha1.MigrationWave{Size: "50%"}),
+		"2 1 3": of(named("m2"), v1alpha1.MigrationWave{Size: "1"}),
+		"2 2 1": of(named("m3"), v1alpha1.MigrationWave{Size: "100%"}),
 	} {
 		c := Candidate{
 			Source:   Side{Fleet: fleet(cluster("m1", "", ""), cluster("m2", "", ""), cluster("m3", "", ""))},
@@ -160,6 +161,15 @@ func TestWavesTakeClustersInOrder(t *testing.T) {
 		}
 		if !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("waves are %v, want %s", got, want)
+		}
+	}
+}
+
+func TestAWaveIsFoundByItsNumber(t *testing.T) {
+	waves := []Wave{{Soak: 1}, {Soak: 2}, {Soak: 3}}
+	for number, want := range map[int32]time.Duration{1: 1, 2: 2, 3: 3, 0: 1, 4: 3} {
+		if got := WaveOf(waves, number).Soak; got != want {
+			t.Errorf("wave %d is the one with soak %d, want %d", number, got, want)
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 // A cluster that is scaled while its wave soaks has pods that are not ready yet. That is no failure.
 func TestPodsThatComeDuringASoakAreWaitedFor(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	ready, wave := int32(4), int32(0)
+	ready, wave := int32(4), int32(1)
 	before := v1alpha1.MigrationEvidence{UID: "u", Ready: &ready, Health: v1alpha1.HealthHealthy}
 	rec := v1alpha1.MigrationStatus{
 		From: "a", To: "b", Phase: v1alpha1.MigrationPhaseVerifying, Wave: &wave, WaveStartedAt: at(now), PassingSince: at(now),
-		Clusters: []v1alpha1.MigrationClusterStatus{{Name: "m1", Phase: v1alpha1.MigrationPhaseVerifying, Before: &before}},
+		Clusters: []v1alpha1.MigrationClusterStatus{{Name: "m1", Wave: &wave, Phase: v1alpha1.MigrationPhaseVerifying, Before: &before}},
 	}
 	decide := func(after time.Duration, ready int32, health v1alpha1.Health) v1alpha1.MigrationStatus {
 		desired := int32(6)
@@ -50,11 +50,11 @@ func TestPodsThatComeDuringASoakAreWaitedFor(t *testing.T) {
 // A wave that waits for a person may be approved while the migration is frozen, by a lost backend or because it is suspended.
 func TestApprovalOutlivesAFreeze(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	wave := int32(0)
+	wave := int32(1)
 	before := v1alpha1.MigrationEvidence{UID: "u"}
 	rec := v1alpha1.MigrationStatus{
 		From: "a", To: "b", Phase: v1alpha1.MigrationPhaseVerifying, Wave: &wave, WaveStartedAt: at(now), PassingSince: at(now),
-		Clusters: []v1alpha1.MigrationClusterStatus{{Name: "m1", Phase: v1alpha1.MigrationPhaseVerifying, Before: &before}},
+		Clusters: []v1alpha1.MigrationClusterStatus{{Name: "m1", Wave: &wave, Phase: v1alpha1.MigrationPhaseVerifying, Before: &before}},
 	}
 	pass := func(after time.Duration, unavailable, approval string) {
 		rec, _ = Decide(rec, Input{
@@ -84,11 +84,11 @@ func TestApprovalOutlivesAFreeze(t *testing.T) {
 // A wave that breaks while it waits for a person no longer asks to be let go on.
 func TestWhatBreaksAsksNoLonger(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	wave := int32(0)
+	wave := int32(1)
 	rec := v1alpha1.MigrationStatus{
 		From: "a", To: "b", Phase: v1alpha1.MigrationPhaseVerifying, Wave: &wave, WaveStartedAt: at(now), PassingSince: at(now),
-		Approval: "pass-wave-0-1", Clusters: []v1alpha1.MigrationClusterStatus{{
-			Name: "m1", Phase: v1alpha1.MigrationPhaseVerifying, Before: &v1alpha1.MigrationEvidence{UID: "u"},
+		Approval: "pass-wave-1-1", Clusters: []v1alpha1.MigrationClusterStatus{{
+			Name: "m1", Wave: &wave, Phase: v1alpha1.MigrationPhaseVerifying, Before: &v1alpha1.MigrationEvidence{UID: "u"},
 		}},
 	}
 	next, _ := Decide(rec, Input{

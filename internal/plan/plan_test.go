@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -130,6 +131,17 @@ func TestRevisionIgnoresReplicasAndNothingElse(t *testing.T) {
 		fw.Spec.Overrides = []v1alpha1.Override{{Labels: &v1alpha1.MetadataOverride{Set: map[string]string{"a": "b"}}}}
 	}); got == base {
 		t.Error("an override left the revision")
+	}
+	named := func(names ...string) string {
+		return of(deployment, func(fw *v1alpha1.FleetWorkload) {
+			for i, name := range names {
+				fw.Spec.Overrides = append(fw.Spec.Overrides,
+					v1alpha1.Override{Name: name, Labels: &v1alpha1.MetadataOverride{Set: map[string]string{"a": fmt.Sprint(i)}}})
+			}
+		})
+	}
+	if named("eu", "us") != named("us", "eu") || named("eu", "us") != named("", "") {
+		t.Error("names of overrides changed the revision")
 	}
 }
 

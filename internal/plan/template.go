@@ -118,13 +118,17 @@ func Hash(parts ...any) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// revision hashes what decides the target manifests, replicas left out.
+// revision hashes what decides the target manifests, replicas and the names of overrides left out.
 func revision(kind *interpreter.Kind, template *unstructured.Unstructured, overrides []v1alpha1.Override) (string, error) {
 	bare := own(template, kind.ReplicasPath())
 	if path := kind.ReplicasPath(); len(path) > 0 {
 		unstructured.RemoveNestedField(bare.Object, path...)
 	}
-	return Hash(bare.Object, overrides)
+	unnamed := slices.Clone(overrides)
+	for i := range unnamed {
+		unnamed[i].Name = ""
+	}
+	return Hash(bare.Object, unnamed)
 }
 
 // mark puts our labels and annotations on the template, and with it on every member object.

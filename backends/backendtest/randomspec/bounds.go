@@ -22,6 +22,9 @@ func Bounds() map[string]Case {
 			}
 			c := plain(k, division)
 			change(&c)
+			for i := range c.Workload.Spec.Overrides {
+				c.Workload.Spec.Overrides[i].Name = fmt.Sprint("o", i)
+			}
 			cases[what+", "+string(division)] = c
 		}
 	}

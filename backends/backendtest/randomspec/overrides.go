@@ -11,9 +11,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
-// override draws one override of a template. containers are the names of the template's.
-func (r random) override(template object, containers []string) v1alpha1.Override {
-	o := v1alpha1.Override{Clusters: r.selector()}
+// override draws the override of a template that has that number. containers are the names of the template's.
+func (r random) override(number int, template object, containers []string) v1alpha1.Override {
+	o := v1alpha1.Override{Name: fmt.Sprint("o", number), Clusters: r.selector()}
 	if len(containers) > 0 {
 		r.containerOverrides(&o, containers)
 	}

@@ -83,8 +83,8 @@ func (r random) next(k kind, seed uint64) Case {
 		r.division(fw)
 	}
 	containers := containerNames(template, k.pod)
-	for range r.IntN(4) {
-		fw.Spec.Overrides = append(fw.Spec.Overrides, r.override(template, containers))
+	for number := range r.IntN(4) {
+		fw.Spec.Overrides = append(fw.Spec.Overrides, r.override(number, template, containers))
 	}
 	return Case{Workload: fw, Fleet: r.fleet(), Typed: k.typed}
 }

@@ -139,7 +139,7 @@ func overrides(s history.Spec) []v1alpha1.Override {
 	var all []v1alpha1.Override
 	for _, name := range slices.Sorted(maps.Keys(s.Overrides)) {
 		o := s.Overrides[name]
-		override := v1alpha1.Override{Clusters: on(name)}
+		override := v1alpha1.Override{Name: name, Clusters: on(name)}
 		if o.Image != "" {
 			override.Images = []v1alpha1.ImageOverride{{Container: container, Tag: o.Image}}
 		}
@@ -159,7 +159,7 @@ func migration(w history.Waves) *v1alpha1.MigrationStrategy {
 		return nil
 	}
 	return &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{
-		{Size: w.Size, Soak: &metav1.Duration{Duration: time.Duration(w.Soak) * time.Second}},
+		{Name: "first", Size: w.Size, Soak: &metav1.Duration{Duration: time.Duration(w.Soak) * time.Second}},
 	}}
 }
 
