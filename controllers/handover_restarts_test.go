@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -48,7 +49,7 @@ func TestRestartsAreEvidence(t *testing.T) {
 	w.Backends = pods
 	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
 		divide(8)(s)
-		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{{Size: "100%", Approval: v1alpha1.ApprovalPolicyManual}}}
+		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{{Size: ptr(intstr.FromString("100%")), Approval: v1alpha1.ApprovalPolicyManual}}}
 	})
 	w.both(two)
 	w.edit(to("two"))

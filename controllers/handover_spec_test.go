@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -21,7 +22,7 @@ func handingOver(t *testing.T) (w *world, two *backendtest.MemoryBackend, kept *
 	w, two = newPair(t)
 	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
 		divide(8)(s)
-		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{{Size: "1", Approval: v1alpha1.ApprovalPolicyManual}}}
+		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{{Size: ptr(intstr.FromInt32(1)), Approval: v1alpha1.ApprovalPolicyManual}}}
 	})
 	w.both(two)
 	w.edit(to("two"))

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -106,7 +107,7 @@ func TestWavesWaitForApproval(t *testing.T) {
 	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
 		divide(8)(s)
 		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{
-			{Size: "1", Approval: v1alpha1.ApprovalPolicyManual}, {Size: "50%"},
+			{Size: ptr(intstr.FromInt32(1)), Approval: v1alpha1.ApprovalPolicyManual}, {Size: ptr(intstr.FromString("50%"))},
 		}}
 	})
 	w.both(two)

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -135,7 +136,7 @@ var _ = Describe("The waves of a hand-over", Label("handover", "karmada", "ocm")
 		convoys := newConvoys(ctx, "waves",
 			inThree("names", v1alpha1.MigrationWave{Name: "first", Clusters: on(m[1]), Soak: soak(3 * time.Second), Approval: manual},
 				v1alpha1.MigrationWave{Name: "second", Clusters: on(m[2]), Soak: soak(2 * time.Second)}),
-			inThree("sizes", v1alpha1.MigrationWave{Name: "one", Size: "1", Soak: soak(time.Second)}, v1alpha1.MigrationWave{Name: "half", Size: "50%", Approval: manual}),
+			inThree("sizes", v1alpha1.MigrationWave{Name: "one", Size: ptr(intstr.FromInt32(1)), Soak: soak(time.Second)}, v1alpha1.MigrationWave{Name: "half", Size: ptr(intstr.FromString("50%")), Approval: manual}),
 		)
 		diaries := map[string]*diary{}
 		for _, c := range convoys {

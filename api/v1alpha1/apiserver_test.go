@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -214,6 +215,30 @@ func TestApplyReachesOneEntry(t *testing.T) {
 	if waves := fw.Spec.Migration.Waves; len(waves) != 2 || waves[0].Name != "second" || waves[0].Soak == nil || waves[1].Name != "first" {
 		t.Errorf("the waves: %+v", waves)
 	}
+}
+
+// TestNumbersThatDoNotFit: the Go types cannot say these, and could not decode them.
+func TestNumbersThatDoNotFit(t *testing.T) {
+	for _, n := range []int64{1 << 31, -1 << 32, 1 << 40} {
+		for rule, spec := range map[string]string{
+			rulePartition: "{overrides: [{name: a, partition: %d}]}",
+			ruleSize:      "{migration: {waves: [{name: a, size: %d}]}}",
+		} {
+			obj := sampleWith(t, fmt.Sprintf(spec, n))
+			if err := api.Create(t.Context(), obj, client.DryRunAll); err == nil || !strings.Contains(err.Error(), rule) {
+				t.Errorf("%s: %v", fmt.Sprintf(spec, n), err)
+			}
+		}
+	}
+}
+
+// sampleWith is a sample with more in its spec.
+func sampleWith(t *testing.T, spec string) *unstructured.Unstructured {
+	t.Helper()
+	obj := &unstructured.Unstructured{Object: fromYAML(t, readSamples(t)["apps_v1alpha1_fleetworkload.yaml"])}
+	obj.SetNamespace(testNamespace)
+	maps.Copy(obj.Object["spec"].(map[string]any), fromYAML(t, []byte(spec)))
+	return obj
 }
 
 func TestUnknownFieldIsRejected(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // DeletionPolicy says what happens to the member objects when a FleetWorkload is deleted.
@@ -199,11 +200,12 @@ type Override struct {
 	// +optional
 	Annotations *MetadataOverride `json:"annotations,omitempty"`
 
-	// partition holds back part of an update, for kinds that have one: a number of pods, or a percentage such as "50%".
+	// partition holds back part of an update, for kinds that have one: a number of pods, or a percentage such as 50%.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:Pattern=`^([0-9]+|[0-9]{1,3}%)$`
-	Partition string `json:"partition,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000000 : self.matches('^([0-9]{1,2}|100)%$')",message="must be a number of pods such as 3, or a percentage such as 50%"
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
 	// patches are RFC 6902 operations on the whole manifest, applied after everything else of this override.
 	// +optional

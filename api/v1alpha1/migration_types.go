@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
 
 // FailureAction says what a migration does when a wave fails.
 // +kubebuilder:validation:Enum=Rollback;Pause
@@ -61,12 +64,12 @@ type MigrationWave struct {
 	// +optional
 	Clusters *ClusterSelector `json:"clusters,omitempty"`
 
-	// size is how many of the remaining clusters the wave takes: a number, or a percentage of all such as "10%".
+	// size is how many of the remaining clusters the wave takes: a number, or a percentage of all such as 10%, rounded up.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:Pattern=`^([1-9][0-9]*|[1-9][0-9]?%|100%)$`
-	Size string `json:"size,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1000000 : self.matches('^([1-9][0-9]?|100)%$')",message="must be a number of clusters from 1, such as 3, or a percentage such as 10%"
+	Size *intstr.IntOrString `json:"size,omitempty"`
 
 	// soak is how long the wave must stay healthy before the next one, as in "10m". When absent: no time.
 	// +optional

@@ -3,12 +3,14 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -38,6 +40,8 @@ const (
 	rulePreference  = "preference needs type Divided"
 	ruleWeightsPref = "weights need preference Weighted"
 	ruleWave        = "set exactly one of clusters and size"
+	rulePartition   = "must be a number of pods such as 3, or a percentage such as 50%"
+	ruleSize        = "must be a number of clusters from 1, such as 3, or a percentage such as 10%"
 	ruleDuration    = "must be a duration such as 90s, 10m or 1h30m"
 )
 
@@ -136,7 +140,10 @@ func weights(n int32) []v1alpha1.ClusterWeight {
 	return []v1alpha1.ClusterWeight{{Clusters: &v1alpha1.ClusterSelector{}, Weight: &n}}
 }
 
-func celCases() []validationCase {
+// celCases are about CEL rules.
+func celCases() []validationCase { return append(ruleCases(), amountCases()...) }
+
+func ruleCases() []validationCase {
 	all := &v1alpha1.ClusterSelector{}
 	return []validationCase{
 		{"name of 63 characters", ruleName, named(strings.Repeat("a", 63)), ""},
@@ -182,13 +189,45 @@ func celCases() []validationCase {
 		{"aggregated by weights", ruleWeightsPref, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceAggregated, Weights: weights(1)}), ruleWeightsPref},
 
 		{"wave of clusters", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all}), ""},
-		{"wave of a size", ruleWave, wave(v1alpha1.MigrationWave{Size: "10%"}), ""},
-		{"wave of both", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all, Size: "1"}), ruleWave},
+		{"wave of a size", ruleWave, wave(v1alpha1.MigrationWave{Size: ptr(intstr.FromString("10%"))}), ""},
+		{"wave of both", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all, Size: ptr(intstr.FromInt32(1))}), ruleWave},
 		{"wave of neither", ruleWave, wave(v1alpha1.MigrationWave{Approval: v1alpha1.ApprovalPolicyManual}), ruleWave},
 
 		{"wave with soak", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &metav1.Duration{Duration: 90 * time.Second}}), ""},
 		{"wave with soak in the past", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &metav1.Duration{Duration: -time.Second}}), ruleDuration},
 	}
+}
+
+// amountCases are numbers and percentages, in the two places that take either.
+func amountCases() []validationCase {
+	var cases []validationCase
+	add := func(value intstr.IntOrString, partition, size bool) {
+		verdict := func(accepted bool, rule string) string {
+			if accepted {
+				return ""
+			}
+			return rule
+		}
+		text := fmt.Sprintf("of %s, type %d", value.String(), value.Type)
+		cases = append(cases,
+			validationCase{"partition " + text, rulePartition, override(v1alpha1.Override{Partition: &value}), verdict(partition, rulePartition)},
+			validationCase{"wave " + text, ruleSize, wave(v1alpha1.MigrationWave{Size: &value}), verdict(size, ruleSize)})
+	}
+	for _, n := range []int32{1, 3, 1_000_000} {
+		add(intstr.FromInt32(n), true, true)
+	}
+	add(intstr.FromInt32(0), true, false)
+	for _, n := range []int32{-1, 1_000_001} {
+		add(intstr.FromInt32(n), false, false)
+	}
+	for _, percentage := range []string{"1%", "50%", "100%"} {
+		add(intstr.FromString(percentage), true, true)
+	}
+	add(intstr.FromString("0%"), true, false)
+	for _, text := range []string{"", "half", "1", "50", "101%", "-1%", "1.5%", "50 %", "%"} {
+		add(intstr.FromString(text), false, false)
+	}
+	return cases
 }
 
 func schemaCases() []validationCase {
@@ -205,7 +244,6 @@ func schemaCases() []validationCase {
 		{"no placement", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Placement = v1alpha1.Placement{} }), "spec.placement"},
 		{"unknown conflict policy", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.ConflictPolicy = "Ask" }), "spec.conflictPolicy"},
 		{"weight of zero", "", division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: weights(0)}), "weight"},
-		{"partition in percent", "", override(v1alpha1.Override{Partition: "50%"}), ""},
 		{"overrides with names", "", overridesNamed("eu", "eu-2", strings.Repeat("a", 63)), ""},
 		{"override without a name", "", overridesNamed(""), "spec.overrides[0].name"},
 		{"override named in capitals", "", overridesNamed("EU"), "spec.overrides[0].name"},
@@ -220,9 +258,6 @@ func schemaCases() []validationCase {
 		{"patch replaces with false", "", patch(v1alpha1.PatchOpReplace, `false`), ""},
 		{"patch removes", "", patch(v1alpha1.PatchOpRemove, ""), ""},
 		{"patch moves", "", patch("move", `1`), "op"},
-		{"partition in words", "", override(v1alpha1.Override{Partition: "half"}), "partition"},
-		{"wave of nothing", "", wave(v1alpha1.MigrationWave{Size: "0"}), "size"},
-		{"wave of more than all", "", wave(v1alpha1.MigrationWave{Size: "101%"}), "size"},
 		{"cluster named twice", "", placement(v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1", "m1"}}}), "names"},
 		{"empty options", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.BackendOptions = &v1alpha1.BackendOptions{} }), "backendOptions"},
 	}

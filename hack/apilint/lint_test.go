@@ -44,6 +44,8 @@ func TestRules(t *testing.T) {
 		"zero is absent":     {withField("// n of it.", "// +optional", "// +kubebuilder:validation:Minimum=0", "N int32 `json:\"n,omitempty\"`"), []string{"optionalfields"}},
 		"unbounded number":   {withField("// n of it.", "// +optional", "N *int32 `json:\"n,omitempty\"`"), []string{"minimum"}},
 		"odd number":         {withField("// n of it.", "// +optional", "// +kubebuilder:validation:Minimum=0", "N *uint16 `json:\"n,omitempty\"`"), []string{"integers"}},
+		"number or string":   {withField("// n of it.", "// +optional", "// +kubebuilder:validation:XIntOrString", "// +kubebuilder:validation:MaxLength=9", "// +kubebuilder:validation:XValidation:rule=\"true\"", "N *intstr.IntOrString `json:\"n,omitempty\"`"), nil},
+		"number unbounded":   {withField("// n of it.", "// +optional", "// +kubebuilder:validation:XIntOrString", "// +kubebuilder:validation:MaxLength=9", "N *intstr.IntOrString `json:\"n,omitempty\"`"), []string{"intorstring"}},
 		"float":              {withField("// n of it.", "// +optional", "N *float64 `json:\"n,omitempty\"`"), []string{"nofloats"}},
 		"bool":               {withField("// b of it.", "// +optional", "B *bool `json:\"b,omitempty\"`"), []string{"nobools"}},
 		"duration":           {withField("// d of it.", "// +optional", "D *metav1.Duration `json:\"d,omitempty\"`"), []string{"nodurations"}},

@@ -31,6 +31,7 @@ var fieldRules = []struct {
 	{"optionalfields", optionalFields},
 	{"requiredfields", requiredFields},
 	{"integers", integers},
+	{"intorstring", intOrString},
 	{"nofloats", noFloats},
 	{"nobools", noBools},
 	{"nodurations", noDurations},
@@ -155,6 +156,15 @@ func requiredFields(f field, p *apiPackage) string {
 func integers(f field, _ *apiPackage) string {
 	if name := elementName(f.typ); isInteger(name) && name != "int32" && name != "int64" {
 		return "must be int32 or int64"
+	}
+	return ""
+}
+
+// intOrString demands bounds: a number of more than 32 bits cannot be decoded, and would keep every object of the kind from being listed.
+func intOrString(f field, _ *apiPackage) string {
+	v := f.markers.validation
+	if elementName(f.typ) == "intstr.IntOrString" && !(v("XIntOrString") && v("MaxLength") && v("XValidation")) {
+		return "is a number or a string, so it needs XIntOrString, MaxLength, and XValidation with bounds of the number"
 	}
 	return ""
 }
@@ -358,7 +368,7 @@ func elementName(e ast.Expr) string {
 }
 
 func isInteger(name string) bool {
-	return strings.HasPrefix(name, "int") || strings.HasPrefix(name, "uint")
+	return !strings.Contains(name, ".") && (strings.HasPrefix(name, "int") || strings.HasPrefix(name, "uint"))
 }
 
 func isString(e ast.Expr, p *apiPackage) bool {

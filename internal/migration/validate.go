@@ -178,9 +178,11 @@ func selects(selector v1alpha1.ClusterSelector, c backends.Cluster) bool {
 }
 
 // sizeOf reads a wave's size: a number, or a percentage of all clusters, rounded up.
-func sizeOf(size string, total int) int {
-	value := intstr.Parse(size)
-	n, err := intstr.GetScaledValueFromIntOrPercent(&value, total, true)
+func sizeOf(size *intstr.IntOrString, total int) int {
+	if size == nil {
+		return 0
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(size, total, true)
 	if err != nil {
 		return 0 // the schema admits nothing else
 	}

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	pointer "k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -144,10 +146,10 @@ func TestWavesTakeClustersInOrder(t *testing.T) {
 	}
 	for want, strategy := range map[string]*v1alpha1.MigrationStrategy{
 		"1 1 1": nil,
-		"1 2 2": of(v1alpha1.MigrationWave{Size: "1"}),
-		"1 1 2": of(v1alpha1.MigrationWave{Size: "50%"}),
-		"2 1 3": of(named("m2"), v1alpha1.MigrationWave{Size: "1"}),
-		"2 2 1": of(named("m3"), v1alpha1.MigrationWave{Size: "100%"}),
+		"1 2 2": of(v1alpha1.MigrationWave{Size: pointer.To(intstr.FromInt32(1))}),
+		"1 1 2": of(v1alpha1.MigrationWave{Size: pointer.To(intstr.FromString("50%"))}),
+		"2 1 3": of(named("m2"), v1alpha1.MigrationWave{Size: pointer.To(intstr.FromInt32(1))}),
+		"2 2 1": of(named("m3"), v1alpha1.MigrationWave{Size: pointer.To(intstr.FromString("100%"))}),
 	} {
 		c := Candidate{
 			Source:   Side{Fleet: fleet(cluster("m1", "", ""), cluster("m2", "", ""), cluster("m3", "", ""))},

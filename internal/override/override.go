@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -45,8 +46,8 @@ type override struct {
 	size int64
 	// changes in the order in which they apply.
 	changes []change
-	// partition is written last, by who knows the kind; empty when the override has none.
-	partition string
+	// partition is written last, by who knows the kind; nil when the override has none.
+	partition *intstr.IntOrString
 }
 
 // change is one entry of an override.
@@ -148,10 +149,10 @@ func (s *Set) Selecting(cluster backends.Cluster) string {
 }
 
 // Partition is what the last override that selects the cluster and has a partition says. It is for the whole manifest, so
-// that no other override can come after it.
-func (s *Set) Partition(cluster backends.Cluster) (field, partition string) {
+// that no other override can come after it. It is nil when none has one.
+func (s *Set) Partition(cluster backends.Cluster) (field string, partition *intstr.IntOrString) {
 	for i, o := range s.overrides {
-		if o.partition != "" && o.matcher.Matches(cluster) {
+		if o.partition != nil && o.matcher.Matches(cluster) {
 			field, partition = fmt.Sprintf("spec.overrides[%d].partition", i), o.partition
 		}
 	}

@@ -684,13 +684,14 @@ func BenchmarkTarget(b *testing.B) {
 }
 
 func TestPartitionAndUnused(t *testing.T) {
-	set, err := override.Compile(overridesOf(t, `[{clusters: {names: [m1, m2]}, partition: 50%}, {clusters: {names: [m2]}, partition: "3"}, {clusters: {names: [m3]}}]`), override.Paths{})
+	set, err := override.Compile(overridesOf(t, `[{clusters: {names: [m1, m2]}, partition: 50%}, {clusters: {names: [m2]}, partition: 3}, {clusters: {names: [m3]}}]`), override.Paths{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"m1": "spec.overrides[0].partition 50%", "m2": "spec.overrides[1].partition 3", "m3": " "} {
-		if field, partition := set.Partition(backends.Cluster{Name: name}); field+" "+partition != want {
-			t.Errorf("%s: %s %s", name, field, partition)
+	for name, want := range map[string]string{"m1": "spec.overrides[0].partition 50%", "m2": "spec.overrides[1].partition 3", "m3": " <nil>"} {
+		field, partition := set.Partition(backends.Cluster{Name: name})
+		if got := fmt.Sprint(field, " ", partition); got != want {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 	got := set.Unused([]backends.Cluster{{Name: "m1"}, {Name: "m4"}})

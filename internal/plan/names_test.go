@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
@@ -40,7 +42,7 @@ func TestNamesAreWrittenAsTheBackendHasThem(t *testing.T) {
 		s.Placement.Groups = []v1alpha1.ClusterGroup{{Name: "g", Clusters: m1()}}
 		s.Placement.Division = &v1alpha1.Division{Weights: []v1alpha1.ClusterWeight{{Clusters: m1(), Weight: ptr(int32(1))}}}
 		s.Overrides = []v1alpha1.Override{{Clusters: m1()}, {}}
-		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{{Clusters: m1()}, {Size: "1"}}}
+		s.Migration = &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{{Clusters: m1()}, {Size: ptr(intstr.FromInt32(1))}}}
 	})
 	there := aliases.Written(fw, "ocm")
 	selectors := selectorsOf(&there.Spec)

@@ -83,19 +83,19 @@ func pathsOf(kind *interpreter.Kind, template *unstructured.Unstructured) overri
 // checkPartitions refuses partitions that the kind cannot have, also those for clusters that are not there today.
 func (p *Plan) checkPartitions() error {
 	for i, o := range p.fw.Spec.Overrides {
-		if o.Partition == "" {
+		if o.Partition == nil {
 			continue
 		}
-		if err := p.setPartition(own(p.Template, interpreter.PartitionPath(p.Kind)), fmt.Sprintf("spec.overrides[%d].partition", i), o.Partition); err != nil {
+		if err := p.setPartition(own(p.Template, interpreter.PartitionPath(p.Kind)), fmt.Sprintf("spec.overrides[%d].partition", i), *o.Partition); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *Plan) setPartition(manifest *unstructured.Unstructured, field, partition string) error {
-	if err := interpreter.OverridePartition(p.Kind, manifest, intstr.Parse(partition)); err != nil {
-		return &backends.Error{Code: backends.CodeInvalidOverride, Field: field, Value: partition,
+func (p *Plan) setPartition(manifest *unstructured.Unstructured, field string, partition intstr.IntOrString) error {
+	if err := interpreter.OverridePartition(p.Kind, manifest, partition); err != nil {
+		return &backends.Error{Code: backends.CodeInvalidOverride, Field: field, Value: partition.String(),
 			Message: err.Error(), Remedy: "correct it, or leave it out"}
 	}
 	return nil
@@ -322,11 +322,11 @@ func (p *Plan) make(c backends.Cluster, v variation) (*unstructured.Unstructured
 		}
 	}
 	field, partition := p.overrides.Partition(c)
-	if partition == "" {
+	if partition == nil {
 		return manifest, nil
 	}
 	manifest = own(manifest, interpreter.PartitionPath(p.Kind))
-	return manifest, p.setPartition(manifest, field, partition)
+	return manifest, p.setPartition(manifest, field, *partition)
 }
 
 // overridden is the template with the overrides of a cluster, but for replicas and partition.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -205,11 +206,11 @@ func TestRefusals(t *testing.T) {
 			s.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpRemove, Path: "/spec/nothing"}}}}
 		}), backends.CodeInvalidOverride, `spec.overrides[0].patches[0].path "/spec/nothing"`},
 		"a partition of a kind without": {deployment, with(func(s *v1alpha1.FleetWorkloadSpec) {
-			s.Overrides = []v1alpha1.Override{{Partition: "50%"}}
+			s.Overrides = []v1alpha1.Override{{Partition: ptr(intstr.FromString("50%"))}}
 		}), backends.CodeInvalidOverride, `spec.overrides[0].partition "50%": a Deployment has no partition`},
 		"a percentage of a kind that counts pods": {
 			`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"DaemonSet"}`, with(func(s *v1alpha1.FleetWorkloadSpec) {
-				s.Overrides = []v1alpha1.Override{{Partition: "1"}, {Partition: "50%"}}
+				s.Overrides = []v1alpha1.Override{{Partition: ptr(intstr.FromInt32(1))}, {Partition: ptr(intstr.FromString("50%"))}}
 			}), backends.CodeInvalidOverride, `spec.overrides[1].partition "50%": apps.kruise.io/v1alpha1 DaemonSet takes a number of pods`,
 		},
 	}
@@ -303,7 +304,7 @@ func TestPartitions(t *testing.T) {
 		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"SidecarSet"}`:  "50%",
 	} {
 		p, err := New(workload(template, func(fw *v1alpha1.FleetWorkload) {
-			fw.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Partition: "50%"}}
+			fw.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Partition: ptr(intstr.FromString("50%"))}}
 		}), kinds)
 		if err != nil {
 			t.Errorf("%s: %v", template, err)

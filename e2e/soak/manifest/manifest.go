@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/history"
@@ -158,8 +159,9 @@ func migration(w history.Waves) *v1alpha1.MigrationStrategy {
 	if w.Size == "" {
 		return nil
 	}
+	size := intstr.Parse(w.Size)
 	return &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{
-		{Name: "first", Size: w.Size, Soak: &metav1.Duration{Duration: time.Duration(w.Soak) * time.Second}},
+		{Name: "first", Size: &size, Soak: &metav1.Duration{Duration: time.Duration(w.Soak) * time.Second}},
 	}}
 }
 

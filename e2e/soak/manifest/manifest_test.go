@@ -36,7 +36,7 @@ func TestFleetWorkloadSaysTheSpec(t *testing.T) {
 	if o := s.Overrides; o[0].Env[0].Set[0].Value != "debug" || o[0].Labels.Set["channel"] != "canary" || o[1].Images[0].Tag != "8" {
 		t.Errorf("the overrides: %+v", o)
 	}
-	if s.Migration.Waves[0].Size != "1" {
+	if s.Migration.Waves[0].Size.IntValue() != 1 {
 		t.Errorf("the waves: %+v", s.Migration)
 	}
 }

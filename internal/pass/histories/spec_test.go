@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -117,7 +118,8 @@ func (s spec) migration() *v1alpha1.MigrationStrategy {
 	}
 	m := &v1alpha1.MigrationStrategy{}
 	if s.Wave != "" {
-		w := v1alpha1.MigrationWave{Size: s.Wave, Soak: seconds(s.Soak)}
+		size := intstr.Parse(s.Wave)
+		w := v1alpha1.MigrationWave{Size: &size, Soak: seconds(s.Soak)}
 		if s.Manual {
 			w.Approval = v1alpha1.ApprovalPolicyManual
 		}
