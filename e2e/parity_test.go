@@ -118,7 +118,7 @@ var parityCases = []parityCase{
 	{name: "command", template: "Deployment", spec: `overrides: [{clusters: {names: [member1]}, commands: [{container: web, command: [run, now]}]}]`},
 	{name: "args", template: "AdvancedStatefulSet", spec: `overrides: [{clusters: {names: [member2]}, args: [{container: web, args: [--port, "8080"]}]}]`},
 	{name: "env", template: "AdvancedDaemonSet", spec: `overrides: [{clusters: {names: [member1]}, env: [{container: web, set: [{name: MODE, value: b}, {name: NEW, value: ""}], remove: [COLOR]}]}]`, want: "x x -"},
-	{name: "resources", template: "StatefulSet", spec: `overrides: [{clusters: {names: [member1]}, resources: [{container: web, requests: {cpu: 20m, memory: 1Mi}, limits: {cpu: "1"}}]}]`},
+	{name: "resources", template: "StatefulSet", spec: `overrides: [{clusters: {names: [member1]}, resources: [{container: web, requests: {cpu: 20m, memory: 1Mi}, limits: {cpu: 1}}]}]`},
 	{name: "labels-set", spec: `overrides: [{clusters: {names: [member1]}, labels: {set: {team: other, new: "1"}, remove: [old]}, annotations: {set: {"example.com/a": "b/c~d"}, remove: [owner]}}]`},
 	{name: "partition-percent", spec: `{replicas: 4, overrides: [{clusters: {names: [member1]}, partition: 50%}, {clusters: {names: [member2]}, partition: 1}]}`, want: "4 4 -"},
 	{name: "partition-ordinal", template: "StatefulSet", spec: `{replicas: 4, overrides: [{clusters: {names: [member1]}, partition: 50%}]}`, want: "4 4 -"},

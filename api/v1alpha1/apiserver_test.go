@@ -232,6 +232,32 @@ func TestNumbersThatDoNotFit(t *testing.T) {
 	}
 }
 
+// TestQuantities: numbers and strings are taken as containers have them, and what is admitted can be decoded.
+func TestQuantities(t *testing.T) {
+	for text, accepted := range map[string]bool{
+		"1": true, "0": true, `"1"`: true, "500m": true, "1Gi": true, "1.5": false, `"1.5"`: true, "8589934592": true, "1e3": true, `"1e3"`: true, `"1E"`: true,
+		"999999999999999999": true, `"1e99"`: true, "0.000000001": false, `"0.000000001"`: true, "100000000000000000000": false, "-1": true,
+		`""`: false, "much": false, `"-1"`: false, "1GI": false, `"1e1.5"`: false, `"1e100"`: false, `"1e99999999999"`: false, `"1 "`: false, `"1\n"`: false,
+		"true": false, "[1]": false, `"` + strings.Repeat("1", 33) + `"`: false,
+	} {
+		obj := sampleWith(t, "{overrides: [{name: a, resources: [{container: nginx, requests: {cpu: "+text+"}}]}]}")
+		err := api.Create(t.Context(), obj, client.DryRunAll)
+		if accepted != (err == nil) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err != nil {
+			continue
+		}
+		raw, err := obj.MarshalJSON()
+		if err == nil {
+			err = json.Unmarshal(raw, &v1alpha1.FleetWorkload{})
+		}
+		if err != nil {
+			t.Errorf("%s was admitted: %v", text, err)
+		}
+	}
+}
+
 // sampleWith is a sample with more in its spec.
 func sampleWith(t *testing.T, spec string) *unstructured.Unstructured {
 	t.Helper()

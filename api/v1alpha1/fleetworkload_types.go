@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -328,15 +329,15 @@ type ResourcesOverride struct {
 	// +kubebuilder:validation:MaxLength=63
 	Container string `json:"container,omitempty"`
 
-	// requests replaces the named requests, such as cpu: 500m.
+	// requests replaces the named requests, such as cpu: 1 or cpu: 500m.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	Requests map[string]string `json:"requests,omitempty"`
+	Requests map[corev1.ResourceName]Quantity `json:"requests,omitempty"`
 
 	// limits replaces the named limits, such as memory: 1Gi.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	Limits map[string]string `json:"limits,omitempty"`
+	Limits map[corev1.ResourceName]Quantity `json:"limits,omitempty"`
 }
 
 // MetadataOverride sets and removes labels or annotations.

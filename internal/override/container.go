@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -200,12 +200,12 @@ func envName(v any) string {
 func checkResources(field string, o v1alpha1.ResourcesOverride) *backends.Error {
 	for _, part := range []struct {
 		name   string
-		values map[string]string
+		values map[corev1.ResourceName]v1alpha1.Quantity
 	}{{"requests", o.Requests}, {"limits", o.Limits}} {
 		for _, name := range slices.Sorted(maps.Keys(part.values)) {
-			if _, err := resource.ParseQuantity(part.values[name]); err != nil {
-				return invalid(fmt.Sprintf("%s.%s[%s]", field, part.name, name), part.values[name], "this is no quantity",
-					"write a number with an optional unit, such as 500m or 1Gi")
+			if quantity := part.values[name]; quantity.Sign() < 0 {
+				return invalid(fmt.Sprintf("%s.%s[%s]", field, part.name, name), quantity.String(), "a quantity must not be negative",
+					"write a number with an optional unit, such as 1, 500m or 1Gi")
 			}
 		}
 	}
@@ -214,9 +214,9 @@ func checkResources(field string, o v1alpha1.ResourcesOverride) *backends.Error 
 
 func editResources(o v1alpha1.ResourcesOverride) editor {
 	return func(container map[string]any) (string, string) {
-		for key, values := range map[string]map[string]string{"requests": o.Requests, "limits": o.Limits} {
+		for key, values := range map[string]map[corev1.ResourceName]v1alpha1.Quantity{"requests": o.Requests, "limits": o.Limits} {
 			for name, quantity := range values {
-				if err := unstructured.SetNestedField(container, quantity, "resources", key, name); err != nil {
+				if err := unstructured.SetNestedField(container, quantity.String(), "resources", key, string(name)); err != nil {
 					return "the container's resources are not what they should be: " + err.Error(),
 						"correct the container's resources in spec.template"
 				}

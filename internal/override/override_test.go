@@ -144,11 +144,11 @@ func TestTarget(t *testing.T) {
 			want:      map[string]any{containers + "/0/env": nil},
 		},
 		"resources are replaced one by one": {
-			overrides: `[{resources: [{container: nginx, requests: {cpu: "1"}, limits: {memory: 2Gi}}]}]`,
+			overrides: `[{resources: [{container: nginx, requests: {cpu: 1}, limits: {memory: 2Gi, cpu: "2.5"}}]}]`,
 			want: map[string]any{
 				containers + "/0/resources": map[string]any{
 					"requests": map[string]any{"cpu": "1", "memory": "1Gi"},
-					"limits":   map[string]any{"memory": "2Gi"},
+					"limits":   map[string]any{"memory": "2Gi", "cpu": "2500m"},
 				},
 			},
 		},
@@ -307,9 +307,9 @@ func TestCompileRefuses(t *testing.T) {
 			overrides: `[{env: [{container: nginx, set: [{name: A}], remove: [A]}]}]`,
 			want:      `spec.overrides[0].env[0].set[0].name "A": the variable is both set and removed; do one of the two`,
 		},
-		"a quantity that is none": {
-			overrides: `[{resources: [{container: nginx, limits: {cpu: much}}]}]`,
-			want:      `spec.overrides[0].resources[0].limits[cpu] "much": this is no quantity; write a number with an optional unit, such as 500m or 1Gi`,
+		"a negative quantity": {
+			overrides: `[{resources: [{container: nginx, limits: {memory: 1Gi, cpu: -1}}]}]`,
+			want:      `spec.overrides[0].resources[0].limits[cpu] "-1": a quantity must not be negative; write a number with an optional unit, such as 1, 500m or 1Gi`,
 		},
 		"a label of the operator's": {
 			overrides: `[{labels: {set: {fleetworkload.io/uid: x}}}]`,

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -46,7 +48,7 @@ func (r random) containerOverrides(o *v1alpha1.Override, containers []string) {
 		},
 		func() {
 			o.Resources = append(o.Resources, v1alpha1.ResourcesOverride{
-				Container: name, Requests: map[string]string{"example.com/gpu": "2"}, Limits: map[string]string{"memory": "1Gi"},
+				Container: name, Requests: quantities("example.com/gpu", "2"), Limits: quantities("memory", "1Gi"),
 			})
 		},
 	} {
@@ -54,6 +56,10 @@ func (r random) containerOverrides(o *v1alpha1.Override, containers []string) {
 			add()
 		}
 	}
+}
+
+func quantities(name corev1.ResourceName, text string) map[corev1.ResourceName]v1alpha1.Quantity {
+	return map[corev1.ResourceName]v1alpha1.Quantity{name: {Quantity: resource.MustParse(text)}}
 }
 
 func (r random) image(container string) v1alpha1.ImageOverride {
