@@ -148,6 +148,13 @@ func NewMatcher(selector *v1alpha1.ClusterSelector) (Matcher, error) {
 		}
 		m.labels = compiled
 	}
+	for _, req := range selector.Attributes {
+		switch req.Key {
+		case v1alpha1.AttributeProvider, v1alpha1.AttributeRegion, v1alpha1.AttributeZone:
+		default: // the schema admits no other; an object from before it must not lose its clusters for want of one
+			return Matcher{}, fmt.Errorf("clusters.attributes: there is no attribute %q; use Provider, Region or Zone", req.Key)
+		}
+	}
 	return m, nil
 }
 

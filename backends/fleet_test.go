@@ -62,6 +62,10 @@ func TestSelect(t *testing.T) {
 	if _, err := fleet.Select(bad); err == nil || !strings.Contains(err.Error(), "clusters.selector") {
 		t.Errorf("got %v", err)
 	}
+	lower := v1alpha1.ClusterSelector{Attributes: []v1alpha1.AttributeRequirement{{Key: "region", Operator: v1alpha1.AttributeOperatorIn, Values: []string{"eu"}}}}
+	if names, err := fleet.Select(lower); err == nil || !strings.Contains(err.Error(), `no attribute "region"`) {
+		t.Errorf("an attribute that there is not: %v %v", names, err)
+	}
 }
 
 func TestClassify(t *testing.T) {

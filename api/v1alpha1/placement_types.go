@@ -33,16 +33,16 @@ type ClusterSelector struct {
 }
 
 // Attribute is a property every backend knows of a cluster.
-// +kubebuilder:validation:Enum=provider;region;zone
+// +kubebuilder:validation:Enum=Provider;Region;Zone
 type Attribute string
 
 const (
 	// AttributeProvider is who runs the cluster's machines.
-	AttributeProvider Attribute = "provider"
+	AttributeProvider Attribute = "Provider"
 	// AttributeRegion is where the cluster runs.
-	AttributeRegion Attribute = "region"
+	AttributeRegion Attribute = "Region"
 	// AttributeZone is the zone of the region the cluster runs in.
-	AttributeZone Attribute = "zone"
+	AttributeZone Attribute = "Zone"
 )
 
 // AttributeOperator compares an attribute with values.

@@ -102,6 +102,12 @@ func placement(p v1alpha1.Placement) func(*v1alpha1.FleetWorkload) {
 	return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement = p }
 }
 
+func byAttribute(key v1alpha1.Attribute) *v1alpha1.ClusterSelector {
+	return &v1alpha1.ClusterSelector{Attributes: []v1alpha1.AttributeRequirement{
+		{Key: key, Operator: v1alpha1.AttributeOperatorIn, Values: []string{"eu-west"}},
+	}}
+}
+
 func toleration(t v1alpha1.ClusterToleration) func(*v1alpha1.FleetWorkload) {
 	return placement(v1alpha1.Placement{
 		Clusters: &v1alpha1.ClusterSelector{}, Tolerations: []v1alpha1.ClusterToleration{t},
@@ -258,6 +264,8 @@ func schemaCases() []validationCase {
 		{"patch replaces with false", "", patch(v1alpha1.PatchOpReplace, `false`), ""},
 		{"patch removes", "", patch(v1alpha1.PatchOpRemove, ""), ""},
 		{"patch moves", "", patch("move", `1`), "op"},
+		{"clusters by region", "", placement(v1alpha1.Placement{Clusters: byAttribute("Region")}), ""},
+		{"clusters by region, in lower case", "", placement(v1alpha1.Placement{Clusters: byAttribute("region")}), "attributes[0].key"},
 		{"cluster named twice", "", placement(v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1", "m1"}}}), "names"},
 		{"empty options", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.BackendOptions = &v1alpha1.BackendOptions{} }), "backendOptions"},
 	}

@@ -155,7 +155,7 @@ const (
 type OCM struct {
 	// ClusterSets are bound by the operator in the namespaces it uses. When empty, only bindings that exist count.
 	ClusterSets []string `json:"clusterSets,omitempty"`
-	// Attributes say where provider, region and zone of a cluster are found.
+	// Attributes say where Provider, Region and Zone of a cluster are found.
 	Attributes map[string]AttributeSource `json:"attributes,omitempty"`
 	// ShipDefinitions sends a kind's CRD, as the hub has it, to chosen clusters that lack it: once, and never changed or
 	// removed afterwards.
@@ -306,8 +306,8 @@ func (b Backend) validate(at string) []error {
 	}
 	if b.OCM != nil {
 		for key := range b.OCM.Attributes {
-			if key != "provider" && key != "region" && key != "zone" {
-				errs = append(errs, fmt.Errorf("%s.ocm.attributes: %q is none of provider, region, zone", at, key))
+			if key != "Provider" && key != "Region" && key != "Zone" {
+				errs = append(errs, fmt.Errorf("%s.ocm.attributes: %q is none of Provider, Region, Zone", at, key))
 			}
 		}
 	}

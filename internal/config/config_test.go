@@ -13,7 +13,7 @@ func TestParse(t *testing.T) {
 		"two backends": {head + `
 backends:
 - {name: karmada, type: Karmada, connection: {secretRef: {name: karmada}}}
-- {name: ocm, type: OCM, connection: {inCluster: {}}, ocm: {clusterSets: [global], attributes: {region: {label: region}}}}
+- {name: ocm, type: OCM, connection: {inCluster: {}}, ocm: {clusterSets: [global], attributes: {Region: {label: region}}}}
 guards: {maxRemovalPercent: 0}`, ""},
 		"no backends yet":                {head, ""},
 		"a field nobody knows":           {head + "backend: []", `unknown field "backend"`},
