@@ -345,10 +345,10 @@ func TestScale(t *testing.T) {
 func TestColumns(t *testing.T) {
 	fw := created(t, "columns")
 	fw.Status.Backend, fw.Status.Ready, fw.Status.ClustersReady = "karmada", "10/12", "2/3"
-	fw.Status.UpdatedReplicas = ptr[int32](11)
+	fw.Status.UpdatedReplicas, fw.Status.Revision = ptr[int32](11), "6f9c1d"
 	fw.Status.Conditions = []metav1.Condition{{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing,
-		LastTransitionTime: metav1.Now(),
+		Message: "on the way", LastTransitionTime: metav1.Now(),
 	}}
 	if err := api.Status().Update(t.Context(), fw); err != nil {
 		t.Fatal(err)
@@ -386,8 +386,39 @@ func TestColumns(t *testing.T) {
 		t.Fatalf("want one row, got %d", len(table.Rows))
 	}
 	want := []any{"columns", "karmada", "10/12", float64(11), "2/3", v1alpha1.ReasonProgressing}
-	if diff := cmp.Diff(want, table.Rows[0].Cells[:len(want)]); diff != "" {
+	cells := table.Rows[0].Cells
+	if diff := cmp.Diff(want, cells[:len(want)]); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{"Deployment", "6f9c1d", "on the way"}, cells[len(want)+1:]); diff != "" {
+		t.Errorf("wide cells (-want +got):\n%s", diff)
+	}
+}
+
+// TestFieldSelectors: what a backend has, and what moves to one, can be listed.
+func TestFieldSelectors(t *testing.T) {
+	moving := created(t, "moving")
+	moving.Status.Backend = "ocm"
+	if err := api.Status().Update(t.Context(), moving); err != nil {
+		t.Fatal(err)
+	}
+	created(t, "resting")
+	for selector, want := range map[string][]string{
+		"spec.backend=karmada": {"moving", "resting"}, "spec.backend=ocm": nil, "status.backend=ocm": {"moving"},
+		"spec.backend=karmada,status.backend!=ocm": {"resting"},
+	} {
+		list := &v1alpha1.FleetWorkloadList{}
+		if err := api.List(t.Context(), list, client.InNamespace(testNamespace),
+			&client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: selector}}); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, fw := range list.Items {
+			names = append(names, fw.Name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", selector, diff)
+		}
 	}
 }
 

@@ -117,9 +117,15 @@ func TestSubresourcesAndColumns(t *testing.T) {
 	if version.Subresources == nil || version.Subresources.Status == nil || version.Subresources.Scale == nil {
 		t.Fatalf("want the subresources status and scale, got %+v", version.Subresources)
 	}
-	var columns []string
+	var columns, wide []string
 	for _, c := range version.AdditionalPrinterColumns {
 		columns = append(columns, c.Name)
+		if c.Priority > 0 {
+			wide = append(wide, c.Name)
+		}
+	}
+	if diff := cmp.Diff(wideColumns, wide); diff != "" {
+		t.Errorf("wide printer columns (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(wantColumns, columns); diff != "" {
 		t.Errorf("printer columns (-want +got):\n%s", diff)
@@ -127,7 +133,10 @@ func TestSubresourcesAndColumns(t *testing.T) {
 }
 
 // wantColumns are those of kubectl get, after the name.
-var wantColumns = []string{"Backend", "Ready", "Updated", "Clusters", "Status", "Age"}
+var wantColumns = []string{"Backend", "Ready", "Updated", "Clusters", "Status", "Age", "Kind", "Revision", "Message"}
+
+// wideColumns are those that only kubectl get -o wide shows.
+var wideColumns = []string{"Kind", "Revision", "Message"}
 
 // TestSamplesFitTypes demands that the Go types know every field of the samples and give it back.
 func TestSamplesFitTypes(t *testing.T) {

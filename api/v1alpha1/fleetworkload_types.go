@@ -397,6 +397,11 @@ type PatchOperation struct {
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.status.clustersReady`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.template.kind`,priority=1
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:selectablefield:JSONPath=`.spec.backend`
+// +kubebuilder:selectablefield:JSONPath=`.status.backend`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: backends use it in labels"
 
 // FleetWorkload says that one workload runs on a fleet of clusters, and shows one status for all of them.
