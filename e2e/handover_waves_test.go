@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,7 +116,7 @@ func writtenBy(ctx context.Context, fw *v1alpha1.FleetWorkload, owners ...string
 	}
 }
 
-func soak(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+func soak(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }
 
 // inThree makes a workload on all members that is moved in these waves.
 func inThree(name string, waves ...v1alpha1.MigrationWave) func(namespace, backend string) *livedOn {

@@ -37,12 +37,9 @@ type MigrationStrategy struct {
 	// +kubebuilder:validation:MaxItems=32
 	Waves []MigrationWave `json:"waves,omitempty"`
 
-	// timeout is how long a wave may take, soak time not counted: hours, minutes and seconds, as in "1h30m". When absent: 10m.
+	// timeout is how long a wave may take, soak time not counted. When absent: 10m.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}([.][0-9]{1,3})?s)?$') && size(self) > 0",message="must be a duration such as 90s, 10m or 1h30m"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	Timeout *Duration `json:"timeout,omitempty"`
 
 	// onFailure says what happens when a wave fails. When absent: Rollback.
 	// +optional
@@ -71,12 +68,9 @@ type MigrationWave struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1000000 : self.matches('^([1-9][0-9]?|100)%$')",message="must be a number of clusters from 1, such as 3, or a percentage such as 10%"
 	Size *intstr.IntOrString `json:"size,omitempty"`
 
-	// soak is how long the wave must stay healthy before the next one, as in "10m". When absent: no time.
+	// soak is how long the wave must stay healthy before the next one. When absent: no time.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}([.][0-9]{1,3})?s)?$') && size(self) > 0",message="must be a duration such as 90s, 10m or 1h30m"
-	Soak *metav1.Duration `json:"soak,omitempty"`
+	Soak *Duration `json:"soak,omitempty"`
 
 	// approval says who lets the next wave go on. When absent: Automatic.
 	// +optional

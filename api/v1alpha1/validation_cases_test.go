@@ -199,8 +199,8 @@ func ruleCases() []validationCase {
 		{"wave of both", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all, Size: ptr(intstr.FromInt32(1))}), ruleWave},
 		{"wave of neither", ruleWave, wave(v1alpha1.MigrationWave{Approval: v1alpha1.ApprovalPolicyManual}), ruleWave},
 
-		{"wave with soak", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &metav1.Duration{Duration: 90 * time.Second}}), ""},
-		{"wave with soak in the past", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &metav1.Duration{Duration: -time.Second}}), ruleDuration},
+		{"wave with soak", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &v1alpha1.Duration{Duration: 90 * time.Second}}), ""},
+		{"wave with soak in the past", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &v1alpha1.Duration{Duration: -time.Second}}), ruleDuration},
 	}
 }
 

@@ -185,7 +185,7 @@ func noBools(f field, _ *apiPackage) string {
 
 func noDurations(f field, _ *apiPackage) string {
 	if name := elementName(f.typ); name == "metav1.Duration" || name == "time.Duration" {
-		return "should be a number with its unit in the name, such as timeoutSeconds"
+		return "should be a number with its unit in the name, such as timeoutSeconds, or a Duration of the API, which admits only what decodes"
 	}
 	return ""
 }

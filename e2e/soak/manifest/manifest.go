@@ -161,7 +161,7 @@ func migration(w history.Waves) *v1alpha1.MigrationStrategy {
 	}
 	size := intstr.Parse(w.Size)
 	return &v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{
-		{Name: "first", Size: &size, Soak: &metav1.Duration{Duration: time.Duration(w.Soak) * time.Second}},
+		{Name: "first", Size: &size, Soak: &v1alpha1.Duration{Duration: time.Duration(w.Soak) * time.Second}},
 	}}
 }
 

@@ -82,8 +82,8 @@ func called(name string) *v1alpha1.ClusterSelector {
 	return &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}}
 }
 
-func seconds(n int) *metav1.Duration {
-	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
+func seconds(n int) *v1alpha1.Duration {
+	return &v1alpha1.Duration{Duration: time.Duration(n) * time.Second}
 }
 
 func ptr[T any](v T) *T { return &v }
