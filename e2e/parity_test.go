@@ -118,6 +118,8 @@ var parityCases = []parityCase{
 	{name: "command", template: "Deployment", spec: `overrides: [{clusters: {names: [member1]}, commands: [{container: web, command: [run, now]}]}]`},
 	{name: "args", template: "AdvancedStatefulSet", spec: `overrides: [{clusters: {names: [member2]}, args: [{container: web, args: [--port, "8080"]}]}]`},
 	{name: "env", template: "AdvancedDaemonSet", spec: `overrides: [{clusters: {names: [member1]}, env: [{container: web, set: [{name: MODE, value: b}, {name: NEW, value: ""}], remove: [COLOR]}]}]`, want: "x x -"},
+	{name: "env-from", template: "Deployment", spec: `overrides: [{clusters: {names: [member1]}, env: [{container: web, set: [{name: MODE, valueFrom: {configMapKeyRef: {name: settings, key: mode, optional: true}}}, {name: KEY, valueFrom: {secretKeyRef: {name: keys, key: a, optional: true}}}, {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]}]`},
+	{name: "pod-labels", spec: `overrides: [{clusters: {names: [member1]}, podLabels: {set: {residency: eu}}, podAnnotations: {set: {"example.com/a": b}}}]`},
 	{name: "resources", template: "StatefulSet", spec: `overrides: [{clusters: {names: [member1]}, resources: [{container: web, requests: {cpu: 20m, memory: 1Mi}, limits: {cpu: 1}}]}]`},
 	{name: "labels-set", spec: `overrides: [{clusters: {names: [member1]}, labels: {set: {team: other, new: "1"}, remove: [old]}, annotations: {set: {"example.com/a": "b/c~d"}, remove: [owner]}}]`},
 	{name: "partition-percent", spec: `{replicas: 4, overrides: [{clusters: {names: [member1]}, partition: 50%}, {clusters: {names: [member2]}, partition: 1}]}`, want: "4 4 -"},

@@ -193,13 +193,22 @@ type Override struct {
 	// +kubebuilder:validation:MaxItems=32
 	Resources []ResourcesOverride `json:"resources,omitempty"`
 
-	// labels changes the labels of the workload object, not those of its pods.
+	// labels changes the labels of the workload object; see podLabels.
 	// +optional
 	Labels *MetadataOverride `json:"labels,omitempty"`
 
-	// annotations changes the annotations of the workload object, not those of its pods.
+	// annotations changes the annotations of the workload object; see podAnnotations.
 	// +optional
 	Annotations *MetadataOverride `json:"annotations,omitempty"`
+
+	// podLabels changes the labels of the pods, in the pod template: most kinds make their pods anew for it. Labels that the workload's
+	// selector chooses pods by cannot be changed.
+	// +optional
+	PodLabels *MetadataOverride `json:"podLabels,omitempty"`
+
+	// podAnnotations changes the annotations of the pods, in the pod template: most kinds make their pods anew for it.
+	// +optional
+	PodAnnotations *MetadataOverride `json:"podAnnotations,omitempty"`
 
 	// partition holds back part of an update, for kinds that have one: a number of pods, or a percentage such as 50%.
 	// +optional
@@ -307,7 +316,8 @@ type EnvOverride struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// EnvVar is one environment variable with a literal value.
+// EnvVar is one environment variable, with a literal value or one from elsewhere.
+// +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.valueFrom))",message="value and valueFrom exclude each other"
 type EnvVar struct {
 	// name of the variable.
 	// +required
@@ -315,10 +325,59 @@ type EnvVar struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// value of the variable. When absent: the empty string.
+	// value of the variable. When absent, and valueFrom too: the empty string.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Value string `json:"value,omitempty"`
+
+	// valueFrom is where the cluster takes the value from. With dependencies: Propagate, the Secret or ConfigMap is sent along to the
+	// clusters of the override.
+	// +optional
+	ValueFrom *EnvVarSource `json:"valueFrom,omitempty"`
+}
+
+// EnvVarSource is where the value of a variable comes from, written as in a container.
+// +kubebuilder:validation:XValidation:rule="(has(self.secretKeyRef) ? 1 : 0) + (has(self.configMapKeyRef) ? 1 : 0) + (has(self.fieldRef) ? 1 : 0) == 1",message="set exactly one of secretKeyRef, configMapKeyRef and fieldRef"
+type EnvVarSource struct {
+	// secretKeyRef is a key of a Secret in the workload's namespace.
+	// +optional
+	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
+
+	// configMapKeyRef is a key of a ConfigMap in the workload's namespace.
+	// +optional
+	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
+
+	// fieldRef is a field of the pod.
+	// +optional
+	FieldRef *FieldReference `json:"fieldRef,omitempty"`
+}
+
+// KeyReference names a key of a Secret or ConfigMap.
+type KeyReference struct {
+	// name of the Secret or ConfigMap.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// key in it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+
+	// optional pods start without it. When absent: false.
+	// +optional
+	Optional *bool `json:"optional,omitempty"`
+}
+
+// FieldReference names a field of the pod.
+type FieldReference struct {
+	// fieldPath leads to the field, such as metadata.name or status.podIP.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	FieldPath string `json:"fieldPath,omitempty"`
 }
 
 // ResourcesOverride changes one container's resources.

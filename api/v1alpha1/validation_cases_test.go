@@ -39,6 +39,8 @@ const (
 	ruleWeightsType = "weights need type Divided"
 	rulePreference  = "preference needs type Divided"
 	ruleWeightsPref = "weights need preference Weighted"
+	ruleValue       = "value and valueFrom exclude each other"
+	ruleValueFrom   = "set exactly one of secretKeyRef, configMapKeyRef and fieldRef"
 	ruleWave        = "set exactly one of clusters and size"
 	rulePartition   = "must be a number of pods such as 3, or a percentage such as 50%"
 	ruleSize        = "must be a number of clusters from 1, such as 3, or a percentage such as 10%"
@@ -61,6 +63,11 @@ func ptr[T any](v T) *T { return &v }
 
 func named(name string) func(*v1alpha1.FleetWorkload) {
 	return func(fw *v1alpha1.FleetWorkload) { fw.Name = name }
+}
+
+func variable(v v1alpha1.EnvVar) func(*v1alpha1.FleetWorkload) {
+	v.Name = "A"
+	return override(v1alpha1.Override{Env: []v1alpha1.EnvOverride{{Container: "nginx", Set: []v1alpha1.EnvVar{v}}}})
 }
 
 func image(o v1alpha1.ImageOverride) func(*v1alpha1.FleetWorkload) {
@@ -151,6 +158,10 @@ func celCases() []validationCase { return append(ruleCases(), amountCases()...) 
 
 func ruleCases() []validationCase {
 	all := &v1alpha1.ClusterSelector{}
+	key, podIP := &v1alpha1.KeyReference{Name: "keys", Key: "a", Optional: ptr(true)}, &v1alpha1.FieldReference{FieldPath: "status.podIP"}
+	from := func(source v1alpha1.EnvVarSource) func(*v1alpha1.FleetWorkload) {
+		return variable(v1alpha1.EnvVar{ValueFrom: &source})
+	}
 	return []validationCase{
 		{"name of 63 characters", ruleName, named(strings.Repeat("a", 63)), ""},
 		{"name of 64 characters", ruleName, named(strings.Repeat("a", 64)), ruleName},
@@ -193,6 +204,14 @@ func ruleCases() []validationCase {
 		{"preference without type", rulePreference, division(v1alpha1.Division{Preference: v1alpha1.DivisionPreferenceWeighted}), rulePreference},
 		{"weighted by weights", ruleWeightsPref, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceWeighted, Weights: weights(1)}), ""},
 		{"aggregated by weights", ruleWeightsPref, division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceAggregated, Weights: weights(1)}), ruleWeightsPref},
+
+		{"variable with a value", ruleValue, variable(v1alpha1.EnvVar{Value: "a"}), ""},
+		{"variable with both", ruleValue, variable(v1alpha1.EnvVar{Value: "a", ValueFrom: &v1alpha1.EnvVarSource{FieldRef: podIP}}), ruleValue},
+		{"variable from a Secret", ruleValueFrom, from(v1alpha1.EnvVarSource{SecretKeyRef: key}), ""},
+		{"variable from a ConfigMap", ruleValueFrom, from(v1alpha1.EnvVarSource{ConfigMapKeyRef: key}), ""},
+		{"variable from the pod", ruleValueFrom, from(v1alpha1.EnvVarSource{FieldRef: podIP}), ""},
+		{"variable from nowhere", ruleValueFrom, from(v1alpha1.EnvVarSource{}), ruleValueFrom},
+		{"variable from two", ruleValueFrom, from(v1alpha1.EnvVarSource{SecretKeyRef: key, ConfigMapKeyRef: key}), ruleValueFrom},
 
 		{"wave of clusters", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all}), ""},
 		{"wave of a size", ruleWave, wave(v1alpha1.MigrationWave{Size: ptr(intstr.FromString("10%"))}), ""},
@@ -250,6 +269,12 @@ func schemaCases() []validationCase {
 		{"no placement", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Placement = v1alpha1.Placement{} }), "spec.placement"},
 		{"unknown conflict policy", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.ConflictPolicy = "Ask" }), "spec.conflictPolicy"},
 		{"weight of zero", "", division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: weights(0)}), "weight"},
+		{"variable from a Secret without a key", "", variable(v1alpha1.EnvVar{ValueFrom: &v1alpha1.EnvVarSource{
+			SecretKeyRef: &v1alpha1.KeyReference{Name: "keys"}}}), "secretKeyRef.key"},
+		{"labels and annotations of pods", "", override(v1alpha1.Override{
+			PodLabels:      &v1alpha1.MetadataOverride{Set: map[string]string{"team": "shop"}},
+			PodAnnotations: &v1alpha1.MetadataOverride{Remove: []string{"example.com/note"}},
+		}), ""},
 		{"overrides with names", "", overridesNamed("eu", "eu-2", strings.Repeat("a", 63)), ""},
 		{"override without a name", "", overridesNamed(""), "spec.overrides[0].name"},
 		{"override named in capitals", "", overridesNamed("EU"), "spec.overrides[0].name"},

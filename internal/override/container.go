@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -172,9 +173,9 @@ func editEnv(o v1alpha1.EnvOverride) editor {
 		}
 		env = slices.DeleteFunc(env, func(v any) bool { return slices.Contains(o.Remove, envName(v)) })
 		for _, v := range o.Set {
-			entry := map[string]any{"name": v.Name}
-			if v.Value != "" { // typed API servers leave an empty value out, and so compares equal
-				entry["value"] = v.Value
+			entry, err := envEntry(v)
+			if err != nil {
+				return fmt.Sprintf("the variable %s cannot be written: %v", v.Name, err), "correct its valueFrom"
 			}
 			if i := slices.IndexFunc(env, func(e any) bool { return envName(e) == v.Name }); i >= 0 {
 				env[i] = entry
@@ -189,6 +190,21 @@ func editEnv(o v1alpha1.EnvOverride) editor {
 		}
 		return "", ""
 	}
+}
+
+func envEntry(v v1alpha1.EnvVar) (map[string]any, error) {
+	entry := map[string]any{"name": v.Name}
+	switch {
+	case v.ValueFrom != nil:
+		source, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v.ValueFrom)
+		if err != nil {
+			return nil, err
+		}
+		entry["valueFrom"] = source
+	case v.Value != "": // typed API servers leave an empty value out, and so compares equal
+		entry["value"] = v.Value
+	}
+	return entry, nil
 }
 
 func envName(v any) string {

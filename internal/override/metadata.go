@@ -12,29 +12,76 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
-// compileMetadata compiles the changes of the workload object's labels and annotations.
-func compileMetadata(field string, o *v1alpha1.Override, _ Paths) ([]change, error) {
+// compileMetadata compiles the changes of labels and annotations: of the workload object, then of its pods.
+func compileMetadata(field string, o *v1alpha1.Override, paths Paths) ([]change, error) {
 	var changes []change
 	for _, part := range []struct {
 		name     string
 		override *v1alpha1.MetadataOverride
-		rules    metadataRules
+		key      string
+		ofPods   bool
 	}{
-		{"labels", o.Labels, rulesOf["labels"]},
-		{"annotations", o.Annotations, rulesOf["annotations"]},
+		{"labels", o.Labels, "labels", false},
+		{"annotations", o.Annotations, "annotations", false},
+		{"podLabels", o.PodLabels, "labels", true},
+		{"podAnnotations", o.PodAnnotations, "annotations", true},
 	} {
 		if part.override == nil {
 			continue
 		}
 		at := field + "." + part.name
-		if refusal := checkMetadata(at, part.override, part.rules); refusal != nil {
+		if refusal := checkMetadata(at, part.override, rulesOf[part.key]); refusal != nil {
 			return nil, refusal
 		}
-		changes = append(changes, metadataChange(at, part.name, part.override))
+		here := place{"metadata", part.key}
+		if part.ofPods {
+			if len(paths.PodTemplate) == 0 {
+				return nil, invalid(at, "", "the template's kind has no pod template", "change the manifest with patches instead")
+			}
+			here = append(slices.Clone(place(paths.PodTemplate)), here...)
+		}
+		if part.name == "podLabels" {
+			changes = append(changes, selectorGuard(at, part.override, paths))
+		}
+		changes = append(changes, metadataChange(at, here, part.override))
 	}
 	return changes, nil
+}
+
+// selectorGuard refuses to change labels that the workload chooses its pods by: with other values its controller would not find them, and
+// API servers refuse most of such manifests. Selectors are where the kind says, and beside the pod template, as within the four templates
+// of a UnitedDeployment.
+func selectorGuard(field string, o *v1alpha1.MetadataOverride, paths Paths) change {
+	beside := append(slices.Clone(place(paths.PodTemplate[:len(paths.PodTemplate)-1])), "selector")
+	selectors := []place{paths.Selector, beside}
+	return change{apply: func(manifest map[string]any) (map[string]any, *failure) {
+		for _, key := range append(slices.Sorted(maps.Keys(o.Set)), o.Remove...) {
+			for _, at := range selectors {
+				if len(at) > 0 && selectsBy(lookup(manifest, at), key) {
+					return nil, inapplicable(field, key, "the workload's selector chooses pods by this label",
+						"use another key, or change the label in spec.template", at)
+				}
+			}
+		}
+		return manifest, nil
+	}}
+}
+
+// selectsBy tells whether a label selector is about a key.
+func selectsBy(selector any, key string) bool {
+	s, _ := selector.(map[string]any)
+	equal, _ := s["matchLabels"].(map[string]any)
+	if _, is := equal[key]; is {
+		return true
+	}
+	expressions, _ := s["matchExpressions"].([]any)
+	return slices.ContainsFunc(expressions, func(e any) bool {
+		expression, _ := e.(map[string]any)
+		return expression["key"] == key
+	})
 }
 
 // metadataRules return what is wrong with a key and with a value.
@@ -86,8 +133,8 @@ func checkKey(field, key string, rules metadataRules) *backends.Error {
 
 // metadataChange leaves an empty map behind and does not remove it: somebody else's keys may be in the same map on the
 // cluster, and a driver that sends the difference would remove them, too.
-func metadataChange(field, name string, o *v1alpha1.MetadataOverride) change {
-	here := place{"metadata", name}
+func metadataChange(field string, here place, o *v1alpha1.MetadataOverride) change {
+	name := jsondiff.Pointer(here...)
 	return change{
 		writes: []place{here},
 		passes: copying,
@@ -110,7 +157,7 @@ func metadataChange(field, name string, o *v1alpha1.MetadataOverride) change {
 				return nil, inapplicable(field, "", "the manifest's "+name+" would be larger than 256 KiB", smallerRemedy, here)
 			}
 			if err := unstructured.SetNestedStringMap(manifest, entries, here...); err != nil {
-				return nil, inapplicable(field, "", "the manifest's metadata is no map", "correct it in spec.template", here)
+				return nil, inapplicable(field, "", "what "+name+" is to be in is no map", "correct it in spec.template", here)
 			}
 			return manifest, nil
 		},

@@ -26,6 +26,8 @@ type Paths struct {
 	// PodTemplate leads to the object whose spec is a pod's, such as spec, template. It is nil for kinds without one,
 	// and empty but not nil for kinds that carry containers in their own spec, such as Pod.
 	PodTemplate []string
+	// Selector leads to the pods' label selector; empty for kinds without.
+	Selector []string
 	// Replicas leads to the number of replicas, such as spec, replicas. It is nil for kinds without replicas.
 	Replicas []string
 	// SelfRemovals lead to the fields by which an object has its cluster remove it; no override may set them.
@@ -69,7 +71,7 @@ type failure struct {
 }
 
 // Compile checks what can be checked without a template. The order inside one override is images, commands, args, env,
-// resources, labels, annotations, patches. Errors are *backends.Error and name the field.
+// resources, labels, annotations, podLabels, podAnnotations, patches. Errors are *backends.Error and name the field.
 func Compile(overrides []v1alpha1.Override, paths Paths) (*Set, error) {
 	set := &Set{overrides: make([]override, len(overrides))}
 	for i := range overrides {

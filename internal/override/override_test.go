@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	cloneSet = override.Paths{PodTemplate: []string{"spec", "template"}, Replicas: []string{"spec", "replicas"}}
+	cloneSet = override.Paths{PodTemplate: []string{"spec", "template"}, Selector: []string{"spec", "selector"}, Replicas: []string{"spec", "replicas"}}
 	m1       = backends.Cluster{Name: "m1", Labels: map[string]string{"tier": "gold"}}
 )
 
@@ -138,6 +138,31 @@ func TestTarget(t *testing.T) {
 				map[string]any{"name": "C", "value": "3"},
 				map[string]any{"name": "D"},
 			}},
+		},
+		"env from elsewhere": {
+			overrides: `
+- env:
+  - container: nginx
+    set:
+    - {name: A, valueFrom: {secretKeyRef: {name: keys, key: a, optional: true}}}
+    - {name: B, value: two}
+    - {name: D, valueFrom: {configMapKeyRef: {name: settings, key: d}}}
+    - {name: E, valueFrom: {fieldRef: {fieldPath: status.podIP}}}`,
+			want: map[string]any{containers + "/0/env": []any{
+				map[string]any{"name": "A", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "keys", "key": "a", "optional": true}}},
+				map[string]any{"name": "B", "value": "two"},
+				map[string]any{"name": "C", "value": "3"},
+				map[string]any{"name": "D", "valueFrom": map[string]any{"configMapKeyRef": map[string]any{"name": "settings", "key": "d"}}},
+				map[string]any{"name": "E", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "status.podIP"}}},
+			}},
+		},
+		"labels and annotations of pods": {
+			overrides: `[{podLabels: {set: {team: shop}, remove: [nowhere]}, podAnnotations: {set: {example.com/Note: "any text!"}}, labels: {set: {a: b}}}]`,
+			want: map[string]any{
+				"/metadata/labels/a":                  "b",
+				"/spec/template/metadata/labels/team": "shop",
+				"/spec/template/metadata/annotations": map[string]any{"example.com/Note": "any text!"},
+			},
 		},
 		"env without variables is gone": {
 			overrides: `[{env: [{container: nginx, remove: [A, B, C]}]}]`,
@@ -310,6 +335,19 @@ func TestCompileRefuses(t *testing.T) {
 		"a negative quantity": {
 			overrides: `[{resources: [{container: nginx, limits: {memory: 1Gi, cpu: -1}}]}]`,
 			want:      `spec.overrides[0].resources[0].limits[cpu] "-1": a quantity must not be negative; write a number with an optional unit, such as 1, 500m or 1Gi`,
+		},
+		"a label of pods of the operator's": {
+			overrides: `[{podLabels: {remove: [fleetworkload.io/uid]}}]`,
+			want:      `spec.overrides[0].podLabels.remove[0] "fleetworkload.io/uid": the key belongs to the operator`,
+		},
+		"an annotation of pods that is none": {
+			overrides: `[{podAnnotations: {set: {"a b": c}}}]`,
+			want:      `spec.overrides[0].podAnnotations.set[a b] "a b": `,
+		},
+		"labels for a kind without pods": {
+			overrides: `[{podLabels: {set: {a: b}}}]`,
+			paths:     &override.Paths{},
+			want:      `spec.overrides[0].podLabels: the template's kind has no pod template; change the manifest with patches instead`,
 		},
 		"a label of the operator's": {
 			overrides: `[{labels: {set: {fleetworkload.io/uid: x}}}]`,
@@ -679,6 +717,39 @@ func BenchmarkTarget(b *testing.B) {
 	for b.Loop() {
 		if _, err := set.Target(from, m1); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestPodLabelsOfTheSelectorStay: a workload whose pods lose what its selector asks for does not find them any more.
+func TestPodLabelsOfTheSelectorStay(t *testing.T) {
+	united := override.Paths{PodTemplate: []string{"spec", "template", "cloneSetTemplate", "spec", "template"}, Selector: []string{"spec", "selector"}}
+	const inner = `{apiVersion: a/v1, kind: A, spec: {selector: {matchLabels: {app: web}}, template: {cloneSetTemplate: {spec: {
+		selector: {matchLabels: {app: web, subset: x}}, template: {metadata: {labels: {app: web, subset: x, free: z}}}}}}}}`
+	const expressions = `{apiVersion: a/v1, kind: A, spec: {selector: {matchExpressions: [{key: tier, operator: In, values: [a, b]}]}, template: {metadata: {labels: {tier: a, app: web}}}}}`
+	for name, tc := range map[string]struct {
+		manifest, overrides string
+		paths               override.Paths
+		refused             string
+	}{
+		"set":                       {template, `[{podLabels: {set: {app: other}}}]`, cloneSet, "app"},
+		"removed":                   {template, `[{podLabels: {remove: [app]}}]`, cloneSet, "app"},
+		"another one":               {template, `[{podLabels: {set: {b: c}, remove: [d]}}]`, cloneSet, ""},
+		"an annotation of that key": {template, `[{podAnnotations: {set: {app: other}}}]`, cloneSet, ""},
+		"by an expression":          {expressions, `[{podLabels: {set: {tier: b}}}]`, cloneSet, "tier"},
+		"beside an expression":      {expressions, `[{podLabels: {set: {app: b}}}]`, cloneSet, ""},
+		"by the outer selector":     {inner, `[{podLabels: {set: {app: b}}}]`, united, "app"},
+		"by the inner selector":     {inner, `[{podLabels: {remove: [subset]}}]`, united, "subset"},
+		"by no selector":            {inner, `[{podLabels: {remove: [free]}}]`, united, ""},
+	} {
+		set, err := override.Compile(overridesOf(t, tc.overrides), tc.paths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = set.Target(object(t, tc.manifest), m1)
+		if tc.refused == "" && err != nil || tc.refused != "" && (err == nil || !strings.Contains(err.Error(),
+			`spec.overrides[0].podLabels "`+tc.refused+`": the workload's selector chooses pods by this label`)) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -109,6 +111,19 @@ func TestNeeds(t *testing.T) {
 		}},
 		"but for companions": {own, []string{
 			"ConfigMap settings", "PersistentVolumeClaim data", "Secret maybe (optional)", "Secret pull", "ServiceAccount runner",
+		}},
+		"of an override's variables": {func(fw *v1alpha1.FleetWorkload) {
+			own(fw)
+			fw.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m2"}}, Env: []v1alpha1.EnvOverride{{
+				Container: "web", Set: []v1alpha1.EnvVar{
+					{Name: "A", ValueFrom: &v1alpha1.EnvVarSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "key", Key: "a"}}},
+					{Name: "B", ValueFrom: &v1alpha1.EnvVarSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "more", Key: "b", Optional: ptr(true)}}},
+					{Name: "C", ValueFrom: &v1alpha1.EnvVarSource{FieldRef: &v1alpha1.FieldReference{FieldPath: "metadata.name"}}},
+				},
+			}}}}
+		}, []string{
+			"ConfigMap more (optional) on m2", "ConfigMap settings", "PersistentVolumeClaim data", "Secret key on m2", "Secret maybe (optional)",
+			"Secret pull", "ServiceAccount runner",
 		}},
 		"others on one cluster": {func(fw *v1alpha1.FleetWorkload) {
 			own(fw)
@@ -223,6 +238,48 @@ func TestWhatIsElsewhereIsNotSent(t *testing.T) {
 		}
 		if _, err := p.Needs(nil); (backends.CodeOf(err) == backends.CodeUnsupported) != refused {
 			t.Errorf("namespace %q: %v", namespace, err)
+		}
+	}
+}
+
+// TestOverridesOfTheDocs: the example of docs/concepts.md does what the page says.
+func TestOverridesOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/concepts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(page), "```yaml\noverrides:\n")
+	example, _, ends := strings.Cut(example, "```")
+	if !found || !ends {
+		t.Fatal("the page has no example of overrides")
+	}
+	p, err := New(workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+		if err := yaml.UnmarshalStrict([]byte("overrides:\n"+example), &fw.Spec); err != nil {
+			t.Fatal(err)
+		}
+	}), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	europe := backends.Fleet{Clusters: []backends.Cluster{
+		{Name: "m1", Attributes: map[v1alpha1.Attribute]string{v1alpha1.AttributeRegion: "eu-west"}}, {Name: "m2"},
+	}}
+	targets, err := p.Targets(europe, []string{"m1", "m2"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs, err := p.Needs(targets)
+	if err != nil || len(needs) != 2 || needs[0].String() != "ConfigMap eu-rules" || needs[1].String() != "Secret eu-keys" || needs[1].Clusters[0] != "m1" {
+		t.Errorf("it refers to %v, %v", needs, err)
+	}
+	pods, _, _ := unstructured.NestedMap(targets[0].Manifest.Object, "spec", "template")
+	text, err := json.Marshal(pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"mountPath":"/etc/rules"`, `"configMap":{"name":"eu-rules"}`, `"example.com/residency":"eu"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in %s", want, text)
 		}
 	}
 }

@@ -42,6 +42,8 @@ var Fields = []Field{
 	{Path: "overrides.resources", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.labels", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.annotations", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.podLabels", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.podAnnotations", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.partition", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.patches", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "migration", Karmada: "suspension and preserveResourcesOnDeletion", OCM: "ReadOnly works", Needs: backends.FeatureModes},

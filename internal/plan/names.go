@@ -90,6 +90,6 @@ func (p *Plan) With(fw *v1alpha1.FleetWorkload) (*Plan, error) {
 	out.fw, out.manifests = fw, newManifests()
 	out.Query.Selectors = placement.Selectors(fw.Spec.Placement)
 	var err error
-	out.overrides, err = override.Compile(fw.Spec.Overrides, pathsOf(p.Kind, p.Template))
+	out.overrides, err = override.Compile(fw.Spec.Overrides, p.paths())
 	return &out, err
 }

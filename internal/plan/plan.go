@@ -63,7 +63,7 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 		return nil, err
 	}
 	p.Notes = slices.DeleteFunc(append(notes, p.Notes...), func(n string) bool { return n == "" })
-	if p.overrides, err = override.Compile(fw.Spec.Overrides, pathsOf(p.Kind, template)); err != nil {
+	if p.overrides, err = override.Compile(fw.Spec.Overrides, p.paths()); err != nil {
 		return nil, err
 	}
 	if err := p.checkOverriding(); err != nil {
@@ -75,9 +75,12 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	return p, p.checkPartitions()
 }
 
-// pathsOf are the places of a kind's manifest that overrides must know.
-func pathsOf(kind *interpreter.Kind, template *unstructured.Unstructured) override.Paths {
-	return override.Paths{PodTemplate: kind.PodTemplatePath(template), Replicas: kind.ReplicasPath(), SelfRemovals: kind.SelfRemovalPaths()}
+// paths lead to what overrides must know of the template.
+func (p *Plan) paths() override.Paths {
+	return override.Paths{
+		PodTemplate: p.Kind.PodTemplatePath(p.Template), Selector: p.Kind.SelectorPath(), Replicas: p.Kind.ReplicasPath(),
+		SelfRemovals: p.Kind.SelfRemovalPaths(),
+	}
 }
 
 // checkPartitions refuses partitions that the kind cannot have, also those for clusters that are not there today.

@@ -14,10 +14,16 @@ import (
 )
 
 // override draws the override of a template that has that number. containers are the names of the template's.
-func (r random) override(number int, template object, containers []string) v1alpha1.Override {
+func (r random) override(number int, template object, ofPods bool, containers []string) v1alpha1.Override {
 	o := v1alpha1.Override{Name: fmt.Sprint("o", number), Clusters: r.selector()}
 	if len(containers) > 0 {
 		r.containerOverrides(&o, containers)
+	}
+	if ofPods && r.percent(15) {
+		o.PodLabels = &v1alpha1.MetadataOverride{Set: map[string]string{"example.com/pod": pick(r, "", "v2")}, Remove: []string{pick(r, metadataKeys...)}}
+	}
+	if ofPods && r.percent(15) {
+		o.PodAnnotations = &v1alpha1.MetadataOverride{Set: map[string]string{pick(r, metadataKeys...): pick(r, words...)}}
 	}
 	if r.percent(30) {
 		o.Labels = &v1alpha1.MetadataOverride{Set: map[string]string{pick(r, metadataKeys...): pick(r, "", "v2")}}
@@ -43,7 +49,7 @@ func (r random) containerOverrides(o *v1alpha1.Override, containers []string) {
 		},
 		func() {
 			o.Env = append(o.Env, v1alpha1.EnvOverride{
-				Container: name, Set: []v1alpha1.EnvVar{{Name: pick(r, "E0", "NEW"), Value: pick(r, words...)}}, Remove: []string{"E1"},
+				Container: name, Set: []v1alpha1.EnvVar{r.variable(pick(r, "E0", "NEW"))}, Remove: []string{"E1"},
 			})
 		},
 		func() {
@@ -56,6 +62,15 @@ func (r random) containerOverrides(o *v1alpha1.Override, containers []string) {
 			add()
 		}
 	}
+}
+
+func (r random) variable(name string) v1alpha1.EnvVar {
+	if r.percent(70) {
+		return v1alpha1.EnvVar{Name: name, Value: pick(r, words...)}
+	}
+	key := &v1alpha1.KeyReference{Name: "settings", Key: "a"}
+	return v1alpha1.EnvVar{Name: name, ValueFrom: pick(r, &v1alpha1.EnvVarSource{SecretKeyRef: key}, &v1alpha1.EnvVarSource{ConfigMapKeyRef: key},
+		&v1alpha1.EnvVarSource{FieldRef: &v1alpha1.FieldReference{FieldPath: "metadata.name"}})}
 }
 
 func quantities(name corev1.ResourceName, text string) map[corev1.ResourceName]v1alpha1.Quantity {

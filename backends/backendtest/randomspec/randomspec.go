@@ -84,7 +84,7 @@ func (r random) next(k kind, seed uint64) Case {
 	}
 	containers := containerNames(template, k.pod)
 	for number := range r.IntN(4) {
-		fw.Spec.Overrides = append(fw.Spec.Overrides, r.override(number, template, containers))
+		fw.Spec.Overrides = append(fw.Spec.Overrides, r.override(number, template, k.pod != "", containers))
 	}
 	return Case{Workload: fw, Fleet: r.fleet(), Typed: k.typed}
 }
