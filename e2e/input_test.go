@@ -108,13 +108,6 @@ var _ = Describe("Bad input", Label("input"), func() {
 					`spec.overrides[1].patches[1].path "/spec/strategie/type"`)
 			})
 
-			It("refuses a template without kind", func(ctx SpecContext) {
-				fw := workload(namespace, "web", backend, deployment, 1)
-				fw.Spec.Template = without(fw.Spec.Template, "kind")
-				refused(ctx, fw, v1alpha1.ReasonInvalidTemplate, fmt.Sprintf("backend %q", backend), "spec.template.kind: required",
-					"such as Deployment")
-			})
-
 			It("refuses a kind that it cannot interpret", func(ctx SpecContext) {
 				fw := workload(namespace, "web", backend, deployment, 1)
 				fw.Spec.Template.Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"}}`)
@@ -212,6 +205,12 @@ var _ = Describe("Bad input", Label("input"), func() {
 		err := hub().Create(ctx, fw)
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err.Error()).To(ContainSubstring("tag and digest exclude each other"))
+
+		fw = workload(namespace, "web", "karmada", deployment, 1)
+		fw.Spec.Template = without(fw.Spec.Template, "kind")
+		err = hub().Create(ctx, fw)
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		Expect(err.Error()).To(ContainSubstring("spec.template.kind: Required value"))
 	})
 })
 

@@ -143,16 +143,80 @@ func TestValidation(t *testing.T) {
 			fw := minimal()
 			c.mutate(fw)
 			fw.Namespace = testNamespace
-			err := api.Create(t.Context(), fw, client.DryRunAll)
-			switch {
-			case c.rejected == "" && err != nil:
-				t.Errorf("was rejected: %v", err)
-			case c.rejected != "" && !apierrors.IsInvalid(err):
-				t.Errorf("want it rejected as invalid, got %v", err)
-			case c.rejected != "" && !strings.Contains(err.Error(), c.rejected):
-				t.Errorf("the error does not say %q: %v", c.rejected, err)
-			}
+			c.judge(t, api.Create(t.Context(), fw, client.DryRunAll))
 		})
+	}
+}
+
+// TestValidationOfEdits: what the operator carries stays what it is; before it does, a mistake can be corrected.
+func TestValidationOfEdits(t *testing.T) {
+	fw := created(t, "carried")
+	edit := func(c validationCase) error {
+		edited := fw.DeepCopy()
+		c.mutate(edited)
+		return api.Update(t.Context(), edited, client.DryRunAll)
+	}
+	for _, c := range carriedCases() {
+		if err := edit(c); err != nil {
+			t.Errorf("%s, of what is not carried yet: %v", c.name, err)
+		}
+	}
+	fw.Status.Workload = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "carried"}
+	if err := api.Status().Update(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range carriedCases() {
+		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) { c.judge(t, edit(c)) })
+	}
+}
+
+// judge compares what the API server says with what it should say.
+func (c validationCase) judge(t *testing.T, err error) {
+	t.Helper()
+	switch {
+	case c.rejected == "" && err != nil:
+		t.Errorf("was rejected: %v", err)
+	case c.rejected != "" && !apierrors.IsInvalid(err):
+		t.Errorf("want it rejected as invalid, got %v", err)
+	case c.rejected != "" && !strings.Contains(err.Error(), c.rejected):
+		t.Errorf("the error does not say %q: %v", c.rejected, err)
+	}
+}
+
+// TestTemplatesAreKept: of what people write in manifests, or paste from a cluster, nothing is lost but what is empty.
+func TestTemplatesAreKept(t *testing.T) {
+	for text, want := range map[string]string{
+		"metadata: {name: x, namespace: api-tests, labels: {a: b}, annotations: {c: d}}, spec: {a: [1, null]}, status: {replicas: 3}":        "",
+		"metadata: {uid: u, resourceVersion: '7', generation: 3, selfLink: /x, generateName: x-, creationTimestamp: '2026-01-01T00:00:00Z'}": "",
+		"metadata: {finalizers: [a.b/c], ownerReferences: [{apiVersion: v1, kind: A, name: b, uid: c}], " +
+			"managedFields: [{manager: m, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {}}]}": "",
+		"spec: {template: {metadata: {creationTimestamp: null, strange: x}}}, data: {a: b}": "",
+		"metadata: {creationTimestamp: null, name: x}":                                      "metadata: {name: x}",
+	} {
+		if want == "" {
+			want = text
+		}
+		parse := func(text string) map[string]any {
+			return fromYAML(t, []byte("{apiVersion: apps/v1, kind: Deployment, "+text+"}"))
+		}
+		obj := sampleWith(t, "{companions: []}")
+		spec := obj.Object["spec"].(map[string]any)
+		spec["template"] = parse(text)
+		spec["companions"] = []any{parse(text)}
+		if err := api.Create(t.Context(), obj, client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		raw, err := obj.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := fromYAML(t, raw)["spec"].(map[string]any)
+		for _, got := range []any{kept["template"], kept["companions"].([]any)[0]} {
+			if diff := cmp.Diff(any(parse(want)), got); diff != "" {
+				t.Errorf("%s was not kept (-want +got):\n%s", text, diff)
+			}
+		}
 	}
 }
 

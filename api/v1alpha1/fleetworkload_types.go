@@ -61,8 +61,10 @@ type FleetWorkloadSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// template is the workload's manifest. apiVersion and kind are required; metadata.name defaults to the
-	// FleetWorkload's name, and metadata.namespace is always the FleetWorkload's.
+	// FleetWorkload's name, and metadata.namespace is always the FleetWorkload's. Kind and name cannot change once the operator carries
+	// the workload, which status.workload tells.
 	// +required
+	// +kubebuilder:validation:EmbeddedResource
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Template runtime.RawExtension `json:"template,omitzero"`
 
@@ -70,6 +72,7 @@ type FleetWorkloadSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:XEmbeddedResource
 	// +kubebuilder:validation:items:XPreserveUnknownFields
 	Companions []runtime.RawExtension `json:"companions,omitempty"`
 
@@ -462,6 +465,8 @@ type PatchOperation struct {
 // +kubebuilder:selectablefield:JSONPath=`.spec.backend`
 // +kubebuilder:selectablefield:JSONPath=`.status.backend`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters: backends use it in labels"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.workload) || self.spec.template.kind == oldSelf.spec.template.kind && (self.spec.template.apiVersion.contains('/') ? self.spec.template.apiVersion.split('/')[0] : '') == (oldSelf.spec.template.apiVersion.contains('/') ? oldSelf.spec.template.apiVersion.split('/')[0] : '')",message="the kind of spec.template cannot change once the operator carries the workload; create another FleetWorkload for another kind"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.workload) || (has(self.spec.template.metadata) && has(self.spec.template.metadata.name) ? self.spec.template.metadata.name : self.metadata.name) == (has(oldSelf.spec.template.metadata) && has(oldSelf.spec.template.metadata.name) ? oldSelf.spec.template.metadata.name : oldSelf.metadata.name)",message="metadata.name of spec.template cannot change once the operator carries the workload; create another FleetWorkload for another object"
 
 // FleetWorkload says that one workload runs on a fleet of clusters, and shows one status for all of them.
 type FleetWorkload struct {

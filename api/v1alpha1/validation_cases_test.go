@@ -28,6 +28,8 @@ type validationCase struct {
 
 const (
 	ruleName        = "metadata.name must be at most 63 characters: backends use it in labels"
+	ruleKind        = "the kind of spec.template cannot change once the operator carries the workload; create another FleetWorkload for another kind"
+	ruleObject      = "metadata.name of spec.template cannot change once the operator carries the workload; create another FleetWorkload for another object"
 	ruleImageParts  = "set at least one of registry, repository, tag and digest"
 	ruleTagOrDigest = "tag and digest exclude each other"
 	rulePlacement   = "set exactly one of clusters and groups"
@@ -56,6 +58,32 @@ func minimal() *v1alpha1.FleetWorkload {
 			Template:  runtime.RawExtension{Raw: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{}}`)},
 			Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
 		},
+	}
+}
+
+// templated has another template, whose rest is the minimal one's.
+func templated(apiVersion, kind, name string) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		metadata := "{}"
+		if name != "" {
+			metadata = fmt.Sprintf(`{"name":%q}`, name)
+		}
+		fw.Spec.Template.Raw = []byte(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":%s,"spec":{}}`, apiVersion, kind, metadata))
+	}
+}
+
+// carriedCases are edits of a FleetWorkload named carried that the operator carries.
+func carriedCases() []validationCase {
+	return []validationCase{
+		{name: "another spec", rule: ruleKind, mutate: func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Template.Raw = []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"paused":true}}`)
+		}},
+		{name: "another version", rule: ruleKind, mutate: templated("apps/v2", "Deployment", "")},
+		{name: "another kind", rule: ruleKind, mutate: templated("apps/v1", "StatefulSet", ""), rejected: ruleKind},
+		{name: "another group", rule: ruleKind, mutate: templated("apps.kruise.io/v1", "Deployment", ""), rejected: ruleKind},
+		{name: "no group", rule: ruleKind, mutate: templated("v1", "Deployment", ""), rejected: ruleKind},
+		{name: "the name that it has by default", rule: ruleObject, mutate: templated("apps/v1", "Deployment", "carried")},
+		{name: "another name", rule: ruleObject, mutate: templated("apps/v1", "Deployment", "other"), rejected: ruleObject},
 	}
 }
 
@@ -266,6 +294,9 @@ func schemaCases() []validationCase {
 		{"no backend", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "" }), "spec.backend"},
 		{"backend with capitals", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "Karmada" }), "spec.backend"},
 		{"no template", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Template = runtime.RawExtension{} }), "spec.template"},
+		{"template without kind", "", templated("apps/v1", "", ""), "spec.template.kind"},
+		{"template without apiVersion", "", templated("", "Deployment", ""), "spec.template.apiVersion"},
+		{"template with a name that is none", "", templated("apps/v1", "Deployment", "a/b"), "spec.template.metadata.name"},
 		{"no placement", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.Placement = v1alpha1.Placement{} }), "spec.placement"},
 		{"unknown conflict policy", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.ConflictPolicy = "Ask" }), "spec.conflictPolicy"},
 		{"weight of zero", "", division(v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: weights(0)}), "weight"},
