@@ -13,6 +13,7 @@ import (
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:Pattern=`^[0-9]{1,18}([.][0-9]{1,9})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`
 type Quantity struct {
+	// Embedded, and not resource.Quantity itself, so that its schema has a bound and a pattern of its own.
 	resource.Quantity `json:",inline"`
 }
 
