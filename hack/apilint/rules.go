@@ -162,8 +162,10 @@ func integers(f field, _ *apiPackage) string {
 
 // intOrString demands bounds: a number of more than 32 bits cannot be decoded, and would keep every object of the kind from being listed.
 func intOrString(f field, _ *apiPackage) string {
-	v := f.markers.validation
-	if elementName(f.typ) == "intstr.IntOrString" && !(v("XIntOrString") && v("MaxLength") && v("XValidation")) {
+	if elementName(f.typ) != "intstr.IntOrString" {
+		return ""
+	}
+	if v := f.markers.validation; !v("XIntOrString") || !v("MaxLength") || !v("XValidation") {
 		return "is a number or a string, so it needs XIntOrString, MaxLength, and XValidation with bounds of the number"
 	}
 	return ""
