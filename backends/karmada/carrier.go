@@ -57,8 +57,10 @@ func carrierKey(cluster string, obj *unstructured.Unstructured) types.Namespaced
 
 func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
 	at := carrierKey(cluster, c.Object)
-	manifest := c.Object.DeepCopy()
-	unstructured.RemoveNestedField(manifest.Object, "status")
+	manifest := &unstructured.Unstructured{Object: maps.Clone(c.Object.Object)}
+	delete(manifest.Object, "status")
+	metadata, _ := manifest.Object["metadata"].(map[string]any)
+	manifest.Object["metadata"] = maps.Clone(metadata)
 	setMarks(manifest, map[string]string{managedLabel: "true"}, map[string]string{
 		workv1alpha2.WorkNamespaceAnnotation: at.Namespace, workv1alpha2.WorkNameAnnotation: at.Name,
 		workv1alpha2.ResourceConflictResolutionAnnotation: abort,

@@ -44,7 +44,7 @@ const (
 
 // Render renders the hub's objects for a desired state in the order in which they are written, as they are when
 // everything has settled: the set bindings, the Placement, and for each cluster its prerequisites, the carriers of
-// companions, and its ManifestWork.
+// companions, and its ManifestWork. Those of different clusters share what they deliver.
 func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructured, error) {
 	plan, err := newPlan(desired, opts.withDefaults())
 	if err != nil {
@@ -58,7 +58,7 @@ func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructure
 		for _, c := range target.carriers {
 			objects = append(objects, asWritten(c.work, c.work, companions.ReadNeed(nil).Owning(desired.Key, nil)))
 		}
-		objects = append(objects, target.work.DeepCopy())
+		objects = append(objects, target.work)
 	}
 	return objects, nil
 }
@@ -95,7 +95,16 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		manifest *unstructured.Unstructured
 		adopts   bool
 	}
-	rendered := map[variety]*unstructured.Unstructured{}
+	rendered, carriers := map[variety]*unstructured.Unstructured{}, map[variety]carrier{}
+	carry := func(c backends.Companion, t clusterPlan) carrier {
+		as := variety{c.Object, t.mode == backends.ModeAdopt}
+		made, known := carriers[as]
+		if !known {
+			made = renderCarrier(desired.Key, "", c, as.adopts)
+			carriers[as] = made
+		}
+		return carrier{companion: c, work: inNamespace(made.work, t.cluster)}
+	}
 	prerequisites := renderPrerequisites("", desired.Workload)
 	for _, target := range desired.Wanted() {
 		as := variety{target.Manifest, target.Mode == backends.ModeAdopt}
@@ -110,14 +119,14 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		for _, prerequisite := range prerequisites {
 			t.prerequisites = append(t.prerequisites, inNamespace(prerequisite, target.Cluster))
 		}
-		t.addCompanions(desired)
+		t.addCompanions(desired, carry)
 		p.targets = append(p.targets, t)
 	}
 	return p, nil
 }
 
 // addCompanions adds the carriers of what travels along, and what the cluster needs for them.
-func (t *clusterPlan) addCompanions(desired backends.Desired) {
+func (t *clusterPlan) addCompanions(desired backends.Desired, carry func(backends.Companion, clusterPlan) carrier) {
 	has := map[string]bool{}
 	for _, prerequisite := range t.prerequisites {
 		has[prerequisite.GetName()] = true
@@ -126,7 +135,7 @@ func (t *clusterPlan) addCompanions(desired backends.Desired) {
 		if !c.NeededOn(t.cluster) {
 			continue
 		}
-		t.carriers = append(t.carriers, renderCarrier(desired.Key, t.cluster, c, t.mode == backends.ModeAdopt))
+		t.carriers = append(t.carriers, carry(c, *t))
 		needs := renderPrerequisites(t.cluster, backends.Workload{
 			GVK: c.Object.GroupVersionKind(), Resource: c.Resource, Namespace: c.Object.GetNamespace(),
 		})

@@ -20,6 +20,8 @@ const (
 	maxOverriding = 16 << 20
 	// maxVariants bounds the manifests that overrides make, one for each set of overrides that meet on a cluster, in the same unit.
 	maxVariants = 5 << 20
+	// maxCarried bounds the companions of all clusters, in bytes of JSON: each of them is told to a backend, too.
+	maxCarried = 64 << 20
 	// maxManifests bounds all manifests that differ, by replicas or otherwise, in bytes of JSON: a backend is told of each.
 	maxManifests = 32 << 20
 )
@@ -39,15 +41,27 @@ func checkSizes(fw *v1alpha1.FleetWorkload) error {
 		return tooMuch(backends.CodeInvalidTemplate, "spec.template", "it is too large", n, maxTemplate,
 			"put what is long into a ConfigMap or an image")
 	}
-	total := int64(0)
-	for _, c := range fw.Spec.Companions {
-		total += int64(len(c.Raw))
-	}
-	if total > maxTemplate {
+	if total := carriedSize(fw); total > maxTemplate {
 		return tooMuch(backends.CodeInvalidTemplate, "spec.companions", "they are too large together", total, maxTemplate,
 			"put what is long into an image, or create some of them on the clusters yourself")
 	}
 	return checkSelectors(fw)
+}
+
+func carriedSize(fw *v1alpha1.FleetWorkload) (total int64) {
+	for _, c := range fw.Spec.Companions {
+		total += int64(len(c.Raw))
+	}
+	return total
+}
+
+// checkCarried refuses companions that are too large for so many clusters.
+func (p *Plan) checkCarried(clusters int) error {
+	if total := carriedSize(p.fw) * int64(clusters); total > maxCarried {
+		return tooMuch(backends.CodeInvalidTemplate, "spec.companions", fmt.Sprintf("those of %d clusters are too large together", clusters),
+			total, maxCarried, "put what is long into an image, or create some of them on the clusters yourself")
+	}
+	return nil
 }
 
 // checkSelectors refuses selectors of clusters that are none, or take too long to be asked of every cluster.

@@ -120,6 +120,10 @@ func worst() map[string]struct {
 					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d"},"data":{"a":%q}}`, i, strings.Repeat("x", 400<<10))})
 			}
 		}), "spec.companions"},
+		"companions that are too large for 1000 clusters": spec{workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Companions = []k8sruntime.RawExtension{{Raw: fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":%q}}`, strings.Repeat("x", 100<<10))}}
+		}), "spec.companions"},
 		"four overrides of 64 patches that fail, on 869 KiB": spec{overridden(869<<10, repeated(4, failing)...), "spec.overrides[0].patches[0].path"},
 		"64 overrides of 64 patches that fail here and there, on 100 KiB": spec{overridden(100<<10, append([]v1alpha1.Override{
 			bit(0, patched(1, v1alpha1.PatchOpAdd, "/spec/missing", `1`))}, repeated(63, failing)...)...), "spec.overrides[2].patches[0].path"},

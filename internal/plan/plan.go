@@ -190,6 +190,9 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkCarried(len(clusters)); err != nil {
+		return nil, err
+	}
 	shares, err := p.shares(clusters, current)
 	if err != nil {
 		return nil, err
@@ -224,6 +227,9 @@ func (p *Plan) Shares(fleet backends.Fleet, chosen []string, current map[string]
 func (p *Plan) Pinned(fleet backends.Fleet, chosen []string, shares map[string]int32) ([]backends.Target, error) {
 	clusters, err := clustersOf(fleet, chosen)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.checkCarried(len(clusters)); err != nil {
 		return nil, err
 	}
 	targets := make([]backends.Target, 0, len(clusters))
