@@ -50,7 +50,11 @@ func (o operation) in(container any, path place) (any, bool) {
 			return append(c, runtime.DeepCopyJSONValue(o.value)), true
 		}
 		i, err := strconv.Atoi(key)
-		if err != nil || i < 0 || i > len(c) || i == len(c) && !(last && o.op == v1alpha1.PatchOpAdd) {
+		places := len(c)
+		if last && o.op == v1alpha1.PatchOpAdd {
+			places++ // behind the last element, too
+		}
+		if err != nil || i < 0 || i >= places {
 			return c, false
 		}
 		return o.inList(c, i, path[1:])
