@@ -3,9 +3,9 @@ package main
 import (
 	"bytes"
 	"io"
-	"slices"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
