@@ -230,12 +230,6 @@ func call(t *ast.CallExpr, vars variables) (*Expr, error) {
 	return &Expr{Op: name.Name, Type: signature.result, Args: args}, nil
 }
 
-// number evaluates an expression that is a number.
-func (e *Expr) number(env []value) (int64, error) {
-	v, err := e.eval(env)
-	return v.i, err
-}
-
 // holds evaluates an expression that is a bool.
 func (e *Expr) holds(env []value) (bool, error) {
 	v, err := e.eval(env)

@@ -169,10 +169,11 @@ func (k *Kind) State(report Report) (State, error) {
 	var env [maxSlots]value
 	if report.Status == nil {
 		s := State{Health: v1alpha1.HealthUnknown, Reason: ReasonWaitingForStatus, Message: "no report from the cluster yet"}
-		if k.readSpec(report, &env) != nil {
-			return s, nil // what is wrong with the manifest is told once there is a report
+		var err error
+		if k.readSpec(report, &env) == nil { // what is wrong with the manifest is told once there is a report
+			err = k.count(&s, &env)
 		}
-		return s, k.count(&s, &env)
+		return s, err
 	}
 	if err := k.read(report, &env); err != nil {
 		return malformed(err)

@@ -75,7 +75,7 @@ func variable(e *interpreter.Expr) (string, error) {
 		return "(v." + e.Name + ` or "")`, nil
 	case interpreter.TypePartition:
 		return "v." + e.Name, nil
-	case interpreter.TypeObject:
+	case interpreter.TypeObject, interpreter.TypeCount:
 	}
 	return "", fmt.Errorf("no Lua for a variable of type %s", e.Type)
 }
