@@ -44,6 +44,8 @@ var _ = Describe("A workload that has left Karmada", Label("handover", "karmada"
 				Expect(member(name).Get(ctx, types.NamespacedName{Name: c.namespace}, namespace)).To(Succeed())
 				Expect(namespace.Labels).NotTo(HaveKey("karmada.io/managed"), name)
 			}
+			c.unharmed(ctx)
+			pods := podUIDs(ctx, c.all[0].fw)
 			By("what stays on Karmada is still carried out there")
 			edit(ctx, c.all[1].fw, func(fw *v1alpha1.FleetWorkload) { *fw.Spec.Replicas = 2 })
 			becomesReady(ctx, c.all[1].fw)
@@ -64,9 +66,7 @@ var _ = Describe("A workload that has left Karmada", Label("handover", "karmada"
 					}
 				}
 			}).WithTimeout(readyTimeout).Should(Succeed())
-			c.all = c.all[:1]
-			delete(c.before, "stays")
-			c.unharmed(ctx)
+			Expect(podUIDs(ctx, c.all[0].fw)).To(Equal(pods))
 			edit(ctx, c.all[0].fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
 			becomesReady(ctx, c.all[0].fw)
 		}
