@@ -40,7 +40,7 @@ func (m mender) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if watches := req.URL.Query().Get("watch"); watches == "true" || watches == "1" {
-		resp.Body = &stream{body: resp.Body, frames: json.NewDecoder(resp.Body)}
+		resp.Body = &stream{body: resp.Body, frames: json.NewDecoder(resp.Body)} //nolint:forbidigo // what it decodes stays raw
 		return resp, nil
 	}
 	body, err := io.ReadAll(resp.Body)
@@ -92,7 +92,7 @@ func mend(body []byte) []byte {
 	var kind struct {
 		Kind string `json:"kind"`
 	}
-	if json.Unmarshal(body, &kind) != nil {
+	if decode(body, &kind) != nil {
 		return body
 	}
 	if kind.Kind != "FleetWorkloadList" {
@@ -103,7 +103,7 @@ func mend(body []byte) []byte {
 	}
 	var list map[string]json.RawMessage
 	var items []json.RawMessage
-	if json.Unmarshal(body, &list) != nil || json.Unmarshal(list["items"], &items) != nil {
+	if decode(body, &list) != nil || decode(list["items"], &items) != nil {
 		return body
 	}
 	for i := range items {
@@ -119,11 +119,11 @@ func mendOne(raw []byte) []byte {
 		return raw
 	}
 	var object, metadata map[string]json.RawMessage
-	if json.Unmarshal(raw, &object) != nil || json.Unmarshal(object["metadata"], &metadata) != nil {
+	if decode(raw, &object) != nil || decode(object["metadata"], &metadata) != nil {
 		return raw
 	}
 	annotations := map[string]string{}
-	if given, has := metadata["annotations"]; has && json.Unmarshal(given, &annotations) != nil {
+	if given, has := metadata["annotations"]; has && decode(given, &annotations) != nil {
 		return raw
 	}
 	annotations[annotationUndecodable] = cause.Error()

@@ -2,6 +2,7 @@ package override
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,7 +73,15 @@ func (p Paths) protects(path place) (what, remedy string) {
 
 // mayChange tells whether a patch on a path that is not protected may change a protected field all the same, from above or beside it.
 func (p Paths) mayChange(path place) bool {
-	return path[0] == "metadata" || len(p.Replicas) > 0 && isBelow(p.Replicas, path)
+	return path[0] == "metadata" || slices.ContainsFunc(p.fixed(), func(fixed []string) bool { return isBelow(fixed, path) })
+}
+
+// fixed lead to the fields of the kind's own that no override may change.
+func (p Paths) fixed() [][]string {
+	if len(p.Replicas) == 0 {
+		return p.SelfRemovals
+	}
+	return append([][]string{p.Replicas}, p.SelfRemovals...)
 }
 
 // protected is a copy of what of a manifest changed compares.
@@ -84,8 +93,10 @@ func (p Paths) protected(manifest map[string]any) map[string]any {
 		}
 	}
 	out["metadata"] = runtime.DeepCopyJSONValue(manifest["metadata"])
-	if value := lookup(manifest, p.Replicas); len(p.Replicas) > 0 && value != nil {
-		_ = unstructured.SetNestedField(out, value, p.Replicas...) // nothing is in its way
+	for _, path := range p.fixed() {
+		if value := lookup(manifest, path); value != nil {
+			_ = unstructured.SetNestedField(out, value, path...) // nothing is in its way
+		}
 	}
 	return out
 }
@@ -98,12 +109,9 @@ func (p Paths) changed(before, after map[string]any) (what, remedy string) {
 			return p.protects(place{key})
 		}
 	}
-	if len(p.Replicas) > 0 && !same(lookup(before, p.Replicas), lookup(after, p.Replicas)) {
-		return p.protects(place(p.Replicas))
-	}
-	for _, removal := range p.SelfRemovals {
-		if !same(lookup(before, removal), lookup(after, removal)) {
-			return p.protects(place(removal))
+	for _, path := range p.fixed() {
+		if !same(lookup(before, path), lookup(after, path)) {
+			return p.protects(place(path))
 		}
 	}
 	was, _ := before["metadata"].(map[string]any)

@@ -127,7 +127,7 @@ func (d *Decision) shared(rival Rival, object v1alpha1.WorkloadReference) (clust
 	}
 	older := fw.CreationTimestamp.Before(&rival.Created) || fw.CreationTimestamp.Equal(&rival.Created) && fw.UID < rival.UID
 	for _, t := range d.placed.targets {
-		if theirs[t.Cluster] && t.Mode != backends.ModeRemove && !(older && d.has(object, t.Cluster)) {
+		if theirs[t.Cluster] && t.Mode != backends.ModeRemove && (!older || !d.has(object, t.Cluster)) {
 			clusters = append(clusters, t.Cluster)
 		}
 	}
