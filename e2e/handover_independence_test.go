@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,9 +18,8 @@ import (
 
 // Karmada makes the namespaces of its control plane on every member, and takes them away when its own go: with every pod in them.
 var _ = Describe("A workload that has left Karmada", Label("handover", "karmada", "ocm"), func() {
-	BeforeEach(func(ctx SpecContext) { sharedOperator(ctx) })
-
 	It("stays when Karmada's namespace goes", func(ctx SpecContext) {
+		sharedOperator(ctx)
 		moved := func(namespace, backend string) *livedOn {
 			fw := workload(namespace, "web", backend, cloneSet, 4)
 			fw.Spec.Placement.Clusters, fw.Spec.Placement.Division = on(world.members[:2]...), divided()
@@ -70,5 +70,30 @@ var _ = Describe("A workload that has left Karmada", Label("handover", "karmada"
 			edit(ctx, c.all[0].fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
 			becomesReady(ctx, c.all[0].fw)
 		}
+	})
+
+	It("stays when its cluster is unjoined from Karmada", func(ctx SpecContext) {
+		cluster := world.members[2]
+		alias := "alias-" + cluster
+		o, _ := ownOperator(ctx, "unjoin", operatorOptions{everywhere: true, aliases: []any{map[string]string{"karmada": alias, "ocm": cluster}}})
+		renamed(ctx, cluster, alias, "example.com/unjoined")
+		o.start(ctx)
+		fw := workload(newNamespace(ctx, "unjoin"), "web", "karmada", cloneSet, 2)
+		fw.Spec.Placement.Clusters = on(alias)
+		r := carried(fw, cloneSet)
+		becomesReady(ctx, create(ctx, fw))
+		pods := podUIDs(ctx, fw)
+		Expect(pods).To(HaveLen(2))
+		turn(ctx, r)
+		arrive(ctx, r)
+		karmada, other := controlOf("karmada"), &unstructured.Unstructured{}
+		other.SetGroupVersionKind(clusterGVK)
+		other.SetName(alias)
+		Expect(karmada.Delete(ctx, other)).To(Succeed())
+		Eventually(ctx, func() bool { return apierrors.IsNotFound(karmada.Get(ctx, client.ObjectKey{Name: alias}, other)) }).
+			WithTimeout(readyTimeout).Should(BeTrue())
+		Expect(podUIDs(ctx, fw)).To(Equal(pods))
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
+		becomesReady(ctx, fw)
 	})
 })
