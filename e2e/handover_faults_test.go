@@ -45,7 +45,7 @@ func fails(ctx context.Context, wave int32, phases []v1alpha1.MigrationPhase, al
 			g.Expect(r.fw.Status.Migration).NotTo(BeNil())
 			g.Expect(phases).To(ContainElement(r.fw.Status.Migration.Phase))
 			g.Expect(r.fw.Status.Migration.Wave).To(HaveValue(Equal(wave)))
-			g.Expect(r.fw.Status.Migration.Failure).To(ContainSubstring("cluster " + world.members[wave]))
+			g.Expect(r.fw.Status.Migration.Failure).To(ContainSubstring("cluster " + world.members[wave-1]))
 		})
 	}
 }
