@@ -349,7 +349,7 @@ func nextLeaving(
 		step.release = true
 	default:
 		if until, unseen := w.unseen(fleet, now); unseen && !orphan {
-			return leaveStep{waiting: "Karmada to see what it has made on " + w.cluster, again: until}
+			return leaveStep{waiting: unseenMessage([]string{w.cluster}, fleet), again: until}
 		}
 		step.remove = true
 	}

@@ -131,7 +131,7 @@ func (d deletion) dropTemplate(fleet backends.Fleet, now time.Time) decision {
 		return decision{release: release, waiting: "Works to be released that were never dispatched"}
 	}
 	if unseen, again := live.unseen(fleet, now, d.leaves); len(unseen) > 0 {
-		return decision{waiting: "Karmada to see what it has made on " + list(unseen), again: again}
+		return decision{waiting: unseenMessage(unseen, fleet), again: again}
 	}
 	return drop
 }

@@ -490,12 +490,7 @@ func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstruct
 // showAgain puts the label back by which the cache has an object, when somebody took it off one of the workload's: it would be awaited
 // for ever, or stay. It says what is awaited then.
 func (d *Driver) showAgain(ctx context.Context, q backends.Query, live world) (waiting string, err error) {
-	name, kinds := policyName(q), scopeOf(q.Workload)
-	for _, object := range []struct {
-		live *unstructured.Unstructured
-		gvk  schema.GroupVersionKind
-		name string
-	}{{live.template, q.Workload.GVK, q.Workload.Name}, {live.policy, kinds.policy, name}, {live.override, kinds.override, name}} {
+	for _, object := range live.objects(q) {
 		if object.live != nil {
 			continue
 		}
@@ -623,12 +618,7 @@ func (e *expectations) add(obj *unstructured.Unstructured) {
 func (e *expectations) behind(q backends.Query, live world) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	name, kinds := policyName(q), scopeOf(q.Workload)
-	for _, object := range []struct {
-		live *unstructured.Unstructured
-		gvk  schema.GroupVersionKind
-		name string
-	}{{live.template, q.Workload.GVK, q.Workload.Name}, {live.policy, kinds.policy, name}, {live.override, kinds.override, name}} {
+	for _, object := range live.objects(q) {
 		key := objectKey{object.gvk.GroupKind(), types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name}}
 		x, found := e.seen[key]
 		if !found {

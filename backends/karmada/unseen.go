@@ -14,11 +14,9 @@ import (
 // pkg/util/objectwatcher). After a cluster was lost the cache stays behind for a while, and what was made there meanwhile would stay
 // for ever. Karmada reports from the same cache. So a Work is not taken away before there is a report of what it has made.
 
-const (
-	// unseenFor is how long a report can be late: a watch that failed is tried again after at most a minute (the backoff of
-	// NewReflectorWithOptions in client-go's tools/cache). Where an interpreter fails there is never a report.
-	unseenFor = 2 * time.Minute
-)
+// unseenFor is how long a report can be late: a watch that failed is tried again after at most a minute (the backoff of
+// NewReflectorWithOptions in client-go's tools/cache). Where an interpreter fails there is never a report.
+const unseenFor = 2 * time.Minute
 
 // refusals are what is said of an object that was not made. Any other failure, as that it exists already, may be of one that was.
 var refusals = []string{
@@ -63,4 +61,14 @@ func (l world) unseen(fleet backends.Fleet, now time.Time, except func(w work) b
 		clusters, again = append(clusters, w.cluster), backends.Sooner(again, until)
 	}
 	return clusters, again
+}
+
+// unseenMessage says what is awaited of them; a cluster out of contact may take long.
+func unseenMessage(clusters []string, fleet backends.Fleet) string {
+	message := "Karmada to see what it has made on " + list(clusters)
+	lost := slices.DeleteFunc(slices.Clone(clusters), func(cluster string) bool { return inContact(fleet, cluster) })
+	if len(lost) > 0 {
+		message += "; out of contact: " + list(lost) + ". Bring it back, or unjoin it"
+	}
+	return message
 }

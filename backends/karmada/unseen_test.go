@@ -1,6 +1,7 @@
 package karmada
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,9 @@ func TestNothingUnseenIsTakenAway(t *testing.T) {
 	}
 	if step = decideDelete(d.Query, "Delete", live, fleet, now.Add(unseenFor)); len(step.writes) != 1 || !step.writes[0].remove {
 		t.Errorf("not after that time: %+v", step)
+	}
+	if step = decideDelete(d.Query, "Delete", live, fleetOf(metav1.ConditionFalse, "m1"), now); !strings.Contains(step.waiting, "out of contact: m1") || step.again != 0 {
+		t.Errorf("lost: %+v", step)
 	}
 	unseen, again := live.unseen(fleet, now, func(work) bool { return false })
 	if len(unseen) != 1 || again != unseenFor {

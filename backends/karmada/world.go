@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
@@ -32,6 +33,19 @@ type world struct {
 	works []work
 	// retains is true when Karmada has our interpreter that answers probes.
 	retains bool
+}
+
+// object is one that the driver writes for a workload; live is nil where there is none.
+type object struct {
+	live *unstructured.Unstructured
+	gvk  schema.GroupVersionKind
+	name string
+}
+
+// objects are those that the driver writes.
+func (l world) objects(q backends.Query) []object {
+	name, kinds := policyName(q), scopeOf(q.Workload)
+	return []object{{l.template, q.Workload.GVK, q.Workload.Name}, {l.policy, kinds.policy, name}, {l.override, kinds.override, name}}
 }
 
 // work is one cluster's Work.

@@ -41,10 +41,7 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 			"feedbackRules": []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": rules}},
 			// The agent holds few watches, and they are for workloads.
 			"feedbackScrapeType": string(workv1.FeedbackPollType),
-			"updateStrategy": map[string]any{
-				"type":            string(workv1.UpdateStrategyTypeServerSideApply),
-				"serverSideApply": map[string]any{"force": true, "fieldManager": workv1.DefaultFieldManager},
-			},
+			"updateStrategy":     forcedApply(),
 		}},
 		"deleteOption": map[string]any{"propagationPolicy": string(workv1.DeletePropagationPolicyTypeOrphan)},
 	}

@@ -52,7 +52,8 @@ func unmanagedNamespace(rendered, live *unstructured.Unstructured, isApplied, en
 	return work
 }
 
-// forcedApply is server-side apply by the agent, whoever had the fields.
+// forcedApply is server-side apply by the agent, whoever had the fields. The manager is written out although it is the default: the list
+// is atomic, and a default in it would look foreign.
 func forcedApply() map[string]any {
 	return map[string]any{
 		"type":            string(workv1.UpdateStrategyTypeServerSideApply),
@@ -83,10 +84,10 @@ func (d *Driver) observeNamespaces(ctx context.Context, query backends.Query, cl
 		if err != nil {
 			return err
 		}
-		if live == nil || clusters[i].Released() || clusters[i].Applied != metav1.ConditionTrue {
+		if clusters[i].Released() || clusters[i].Applied != metav1.ConditionTrue {
 			continue
 		}
-		if live.GetAnnotations()[annotationUnmanaged] != markDropped || d.awaitPrerequisite(live, work) != "" {
+		if live == nil || live.GetAnnotations()[annotationUnmanaged] != markDropped || d.awaitPrerequisite(live, work) != "" {
 			clusters[i].Marks = append(clusters[i].Marks, "namespace "+query.Workload.Namespace+": "+managedByKarmada)
 		}
 	}

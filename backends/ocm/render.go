@@ -200,11 +200,7 @@ func renderWork(desired backends.Desired, target backends.Target) (*unstructured
 		},
 		"feedbackRules":      []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": rules}},
 		"feedbackScrapeType": string(scrapeType(desired.Workload.GVK)),
-		"updateStrategy": map[string]any{
-			"type": string(workv1.UpdateStrategyTypeServerSideApply),
-			// Both are written out although one is a default: the list is atomic, and defaults in it would look foreign.
-			"serverSideApply": map[string]any{"force": true, "fieldManager": workv1.DefaultFieldManager},
-		},
+		"updateStrategy":     forcedApply(),
 	}
 	if o := desired.Options; o != nil && o.OCM != nil {
 		if config, err = mergeManifestWork(config, o.OCM.ManifestWork); err != nil {
