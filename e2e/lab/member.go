@@ -160,7 +160,12 @@ func (f *Fleet) workflowUnit(m Member, health int) unit {
 	return unit{
 		name: m.Name + "-workflow-controller", needs: []string{m.Name + "-manifests"},
 		command: f.commandEnv("workflow-controller",
-			[]string{"LEADER_ELECTION_DISABLE=true", "HEALTH_ADDRESS=" + address(health)},
+			// A namespace that is made together with a workflow has no service account for a moment: without the pattern, the workflow
+			// fails for good where a Job's controller tries again.
+			[]string{
+				"LEADER_ELECTION_DISABLE=true", "HEALTH_ADDRESS=" + address(health),
+				`TRANSIENT_ERROR_PATTERN=serviceaccount "[^"]+" not found`,
+			},
 			"--kubeconfig="+f.Kubeconfig(m.Name), "--namespace="+argoNamespace, "--executor-image=argoexec", "--qps=200", "--burst=400"),
 		ready: answers(httpURL(health, "/healthz")),
 	}
