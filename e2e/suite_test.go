@@ -21,7 +21,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -150,53 +149,13 @@ var _ = AfterEach(func(ctx SpecContext) {
 		for _, o := range operators() {
 			AddReportEntry("log of operator "+o.name, ReportEntryVisibilityFailureOrVerbose, o.logTail(60))
 		}
-		AddReportEntry(entryUnready, ReportEntryVisibilityFailureOrVerbose, unreadyPods(ctx))
+		AddReportEntry(entryFacts, ReportEntryVisibilityFailureOrVerbose, facts(ctx))
 		Expect(world.fleet.Check(ctx)).To(Succeed())
 	}
 	for _, o := range operators() {
 		Expect(o.unexpectedExit()).To(Succeed())
 	}
 }, NodeTimeout(time.Minute))
-
-// entryUnready names the part of a failed spec's report that has the pods which are not ready.
-const entryUnready = "pods that are not ready"
-
-// unreadyPods lists the pods on members that are neither ready nor finished, and why: a member that does not do its part looks like
-// an operator that is wrong about it.
-func unreadyPods(ctx context.Context) string {
-	var lines []string
-	for _, name := range world.members {
-		var pods corev1.PodList
-		if err := member(name).List(ctx, &pods); err != nil {
-			lines = append(lines, fmt.Sprintf("%s: %v", name, err))
-			continue
-		}
-		for i := range pods.Items {
-			if line := unready(&pods.Items[i]); line != "" {
-				lines = append(lines, name+": "+line)
-			}
-		}
-	}
-	const most = 10
-	return strings.Join(lines[:min(len(lines), most)], "; ")
-}
-
-// unready says what a pod is that is neither ready nor finished, and is empty for any other.
-func unready(pod *corev1.Pod) string {
-	if pod.Status.Phase == corev1.PodSucceeded {
-		return ""
-	}
-	why := ""
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil {
-			return ""
-		}
-		if c.Status == corev1.ConditionFalse {
-			why += fmt.Sprintf(" %s=False %s", c.Type, c.Message)
-		}
-	}
-	return fmt.Sprintf("%s/%s %s on %q, deleted %s,%s", pod.Namespace, pod.Name, pod.Status.Phase, pod.Spec.NodeName, pod.DeletionTimestamp, why)
-}
 
 // What CI keeps of a log is its end: what failed and why, and what took long, are said there, by who runs the suite.
 var _ = ReportAfterSuite("what failed and what took long", func(report Report) {
@@ -230,8 +189,8 @@ func failuresOf(specs types.SpecReports, characters int) string {
 		at := spec.FailureLocation()
 		line := fmt.Sprintf("FAILED %s:%d %.40s: %.800s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage()))
 		for _, entry := range spec.ReportEntries {
-			if entry.Name == entryUnready {
-				line += "; " + entryUnready + ": " + inShort(entry.Value.String())
+			if entry.Name == entryFacts {
+				line += "; " + entryFacts + ": " + inShort(entry.Value.String())
 			}
 		}
 		fmt.Fprintln(&text, line[:min(len(line), max(180, characters/len(failed)))])
