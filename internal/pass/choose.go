@@ -82,23 +82,33 @@ func (d *Decision) setUpPlacement(selection backends.Selection) error {
 	return errEnough
 }
 
-// heldUnsettled are, while the workload is suspended, all clusters that have it: suspending needs no choice.
+// heldUnsettled are, while the workload is suspended, all clusters that have it, or may get it from what was decided before: suspending
+// needs no choice.
 func (d *Decision) heldUnsettled() (held []backends.Target, err error) {
 	if !suspended(d.in.FleetWorkload) {
 		return nil, nil
 	}
-	for _, o := range d.observed.Clusters {
-		cluster, known := d.fleet.Get(o.Cluster)
-		if o.Removing() || o.Probe != nil || !known {
-			continue
+	shares := guard.Decided(d.record.placement)
+	hold := func(name string, replicas *int32) {
+		cluster, known := d.fleet.Get(name)
+		if !known || err != nil {
+			return
 		}
-		target, err := d.work.plan.Held(cluster, d.heldReplicas(o))
-		if err != nil {
-			return nil, err
+		var target backends.Target
+		if target, err = d.work.plan.Held(cluster, replicas); err == nil {
+			held = append(held, target)
 		}
-		held = append(held, target)
 	}
-	return held, nil
+	for _, o := range d.observed.Clusters {
+		delete(shares, o.Cluster)
+		if !o.Removing() && o.Probe == nil {
+			hold(o.Cluster, d.heldReplicas(o))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(shares)) {
+		hold(name, d.heldReplicas(backends.ClusterObservation{Cluster: name}))
+	}
+	return held, err
 }
 
 // noteVersions tells when the clusters do not serve the kind alike: what runs it there, such as OpenKruise, differs.

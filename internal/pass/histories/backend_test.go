@@ -525,6 +525,9 @@ func (b *backend) control() bool {
 			continue
 		}
 		// With a cluster goes what the backend had for it; of what is taken off there is nothing left.
+		if o.status.generation == o.generation && o.status.removed {
+			continue // told already
+		}
 		changed = true
 		b.touched[w.slot] = true
 		if o.removal == "" {
@@ -532,7 +535,6 @@ func (b *backend) control() bool {
 			continue
 		}
 		o.status.generation, o.status.removed = o.generation, true
-		changed = false
 	}
 	return changed
 }

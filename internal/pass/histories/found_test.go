@@ -12,6 +12,9 @@ func TestFound(t *testing.T) {
 
 func found() map[string]history {
 	return map[string]history{
+		"suspended before a cluster has its order, with nothing chosen": {Clusters: 5, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 5, Do: "label", N: 2}, {Do: "suspend", N: 1}, {Wait: 2, Luck: 80658},
+		}},
 		"knownUnlisted: not listed for a moment": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Wait: 6}, {Do: "hide", S: "c1", N: 14}, {Wait: 3},
 		}},
