@@ -145,9 +145,21 @@ current-context: x
 `
 
 func TestKubeconfigFromASecret(t *testing.T) {
-	plugin := strings.Replace(kubeconfig, "{token: hunter2}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}}", 1)
+	user := func(user string) []byte { return []byte(strings.Replace(kubeconfig, "{token: hunter2}", user, 1)) }
+	cluster := func(cluster string) []byte {
+		return []byte(strings.Replace(kubeconfig, `{server: "https://example.test"}`, cluster, 1))
+	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{
-		"kubeconfig": []byte(kubeconfig), "garbage": []byte("hunter2: [:"), "plugin": []byte(plugin),
+		"kubeconfig": []byte(kubeconfig), "garbage": []byte("hunter2: [:"),
+		"plugin":   user("{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}}"),
+		"provider": user("{auth-provider: {name: oidc}}"),
+		"token":    user("{tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}"),
+		"cert":     user("{client-certificate: /etc/passwd}"),
+		"key":      user("{client-key: /etc/passwd}"),
+		"ca":       cluster(`{server: "https://example.test", certificate-authority: /etc/passwd}`),
+		"proxy":    cluster(`{server: "https://example.test", proxy-url: "http://u:hunter2@example.test"}`),
+		"insecure": cluster(`{server: "https://example.test", insecure-skip-tls-verify: true}`),
+		"plain":    cluster(`{server: "http://example.test"}`),
 	}}
 	source := KubeconfigSource{Secrets: fake.NewClientBuilder().WithObjects(secret).Build(), Namespace: "ns"}
 	load := func(name, key string) (*rest.Config, error) {
@@ -161,7 +173,15 @@ func TestKubeconfigFromASecret(t *testing.T) {
 		"no Secret":        {"gone", "", `read kubeconfig from Secret ns/gone`},
 		"no key":           {"s", "other", `has no key "other"`},
 		"garbage":          {"s", "garbage", "does not hold a valid kubeconfig"},
-		"a program to run": {"s", "plugin", "exec or auth provider plugin"},
+		"a program to run": {"s", "plugin", `exec or auth provider plugin in user "u"`},
+		"a provider":       {"s", "provider", `exec or auth provider plugin in user "u"`},
+		"a token's file":   {"s", "token", `names a file in user "u"`},
+		"a certificate's":  {"s", "cert", `names a file in user "u"`},
+		"a key's":          {"s", "key", `names a file in user "u"`},
+		"a CA's":           {"s", "ca", `names a file in cluster "c"`},
+		"a proxy":          {"s", "proxy", `has a proxy-url in cluster "c"`},
+		"no verification":  {"s", "insecure", `does not verify the server of cluster "c"`},
+		"no TLS":           {"s", "plain", `does not verify the server of cluster "c"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(test.secret, test.key)

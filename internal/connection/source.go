@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +26,8 @@ const DefaultSecretKey = "kubeconfig"
 // probeTimeout bounds one look at a backend's health.
 const probeTimeout = 5 * time.Second
 
-// KubeconfigSource reads kubeconfigs from files and Secrets.
+// KubeconfigSource reads kubeconfigs from files and Secrets. One from a Secret is data only: without programs, files, a proxy or an
+// unverified server. A file is the administrator's own, who may mount what it names.
 type KubeconfigSource struct {
 	// Secrets reads Secrets, from a cache.
 	Secrets client.Reader
@@ -46,13 +50,14 @@ func (s KubeconfigSource) Load(ctx context.Context, connection config.Connection
 	if err != nil {
 		return nil, [sha256.Size]byte{}, err
 	}
+	if connection.SecretRef != nil {
+		if err := onlyData(raw); err != nil {
+			return nil, [sha256.Size]byte{}, fmt.Errorf("%s %w", origin, err)
+		}
+	}
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {
 		return nil, [sha256.Size]byte{}, fmt.Errorf("%s does not hold a valid kubeconfig: %w", origin, redact(err))
-	}
-	// A kubeconfig from a Secret must not run programs in the operator's container.
-	if connection.SecretRef != nil && (cfg.ExecProvider != nil || cfg.AuthProvider != nil) {
-		return nil, [sha256.Size]byte{}, fmt.Errorf("%s uses an exec or auth provider plugin: use a token or a certificate", origin)
 	}
 	cfg.UserAgent = s.UserAgent
 	// API servers have priority and fairness; a limit on our side would only stretch a change over 1,000 clusters.
@@ -82,6 +87,35 @@ func (s KubeconfigSource) read(ctx context.Context, connection config.Connection
 		return nil, "", fmt.Errorf("the Secret %s/%s has no key %q", s.Namespace, ref.Name, key)
 	}
 	return raw, fmt.Sprintf("Secret %s/%s, key %s,", s.Namespace, ref.Name, key), nil
+}
+
+// onlyData refuses a kubeconfig that is more than data. Who may write a Secret must not run programs in the operator's container, have it
+// read its files (its own token among them) and send them somewhere, or put themselves between it and the backend.
+func onlyData(raw []byte) error {
+	cfg, err := clientcmd.Load(raw)
+	if err != nil {
+		return fmt.Errorf("does not hold a valid kubeconfig: %w", redact(err))
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.AuthInfos)) {
+		switch user := cfg.AuthInfos[name]; {
+		case user.Exec != nil || user.AuthProvider != nil:
+			return fmt.Errorf("uses an exec or auth provider plugin in user %q: use a token or a certificate", name)
+		case user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "":
+			return fmt.Errorf("names a file in user %q: use token, client-certificate-data and client-key-data", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Clusters)) {
+		server, err := url.Parse(cfg.Clusters[name].Server)
+		switch cluster := cfg.Clusters[name]; {
+		case cluster.CertificateAuthority != "":
+			return fmt.Errorf("names a file in cluster %q: use certificate-authority-data", name)
+		case cluster.ProxyURL != "":
+			return fmt.Errorf("has a proxy-url in cluster %q: set HTTPS_PROXY for the operator instead", name)
+		case cluster.InsecureSkipTLSVerify, err != nil, server.Scheme != "https":
+			return fmt.Errorf("does not verify the server of cluster %q: name an https address and its certificate-authority-data", name)
+		}
+	}
+	return nil
 }
 
 // redact drops the parser's quotation of its input, which may hold credentials.
