@@ -25,7 +25,10 @@ func node(name, region, zone string) object {
 }
 
 // stageFiles are KWOK's own.
-var stageFiles = []string{"node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml", "pod/fast/pod-*.yaml"}
+var stageFiles = []string{
+	"node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+	"pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml",
+}
 
 // writeStages writes KWOK's configuration: without stages it does not start.
 func (f *Fleet) writeStages(ctx context.Context, path string) error {
