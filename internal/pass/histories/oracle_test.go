@@ -96,8 +96,16 @@ func (o *oracle) edited(s *slot) {
 
 func (o *oracle) deleted(*slot) {}
 
-// confirmed notes that a person agrees to what a token stands for.
-func (o *oracle) confirmed(s *slot, token string) { o.now[s].agreed[token] = true }
+// confirmed notes that a person agrees to what a token stands for. What of it has gone already does not count any more.
+func (o *oracle) confirmed(s *slot, token string) {
+	l := o.now[s]
+	l.agreed[token] = true
+	for name, n := range l.shown[token] {
+		if n == 0 && o.ordered(l, name) == 0 {
+			delete(l.base, name)
+		}
+	}
+}
 
 // read notes what a pass has read.
 func (o *oracle) read(info *passInfo) {
@@ -262,7 +270,7 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 	if delete(l.leftBy, c.name); after == nil {
 		l.leftBy[c.name] = by.generation
 	}
-	if after != nil && l.base != nil && by.generation == l.baseOf && (!knownZero || l.since(by.generation) == 1) {
+	if after != nil && l.base != nil && by.generation >= l.baseOf && l.since(by.generation) <= l.baseOf && (!knownZero || l.since(by.generation) == 1) {
 		if _, known := l.base[c.name]; !known || before == nil { // it joins, or joins again
 			l.base[c.name], l.joinedBy[c.name], l.baseFacts[c.name] = after.Replicas, by.id, by.known[c.name]
 		}
@@ -457,14 +465,14 @@ func (l *law) readTogether(upTo int64, by *passInfo, v spec, name string) bool {
 	return false
 }
 
-// leftFor tells whether a pass has found a reason to leave a cluster, and none that it is chosen since: it is left since then.
+// leftFor tells whether a pass has found a reason to leave a cluster, and none has recorded since that it is chosen: it is left since then.
 func (l *law) leftFor(reason func(v spec, r *passInfo) bool, by *passInfo, name string) (left bool) {
 	for _, r := range l.reads {
 		if r.id > by.id || r.known == nil || !r.settled {
 			continue
 		}
 		v := l.spec(r.generation)
-		left = reason(v, r) || left && !r.chosen(v, name)
+		left = reason(v, r) || left && !(r.written && r.chosen(v, name))
 	}
 	return left
 }
