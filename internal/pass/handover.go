@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -39,9 +40,11 @@ func HandsOver(fw *v1alpha1.FleetWorkload) bool {
 	return m != nil && m.Phase != "" && m.Phase != v1alpha1.MigrationPhaseValidating
 }
 
-// TakesTurn tells whether a FleetWorkload counts among those that are handed over at once: it neither waits for a person nor is suspended.
+// TakesTurn tells whether a FleetWorkload counts among those that are handed over at once: by its status it neither waits for a person nor
+// is suspended.
 func TakesTurn(fw *v1alpha1.FleetWorkload) bool {
-	return HandsOver(fw) && fw.Status.Migration.Approval == "" && !suspended(fw)
+	return HandsOver(fw) && fw.Status.Migration.Approval == "" && !suspended(fw) &&
+		!meta.IsStatusConditionTrue(fw.Status.Conditions, v1alpha1.ConditionStalled)
 }
 
 // handingOver is a pass with two backends. Only what its record and both backends say decides; the spec is the one from

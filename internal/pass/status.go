@@ -47,8 +47,8 @@ func (d *Decision) result() Result {
 	out.Status.Backend, out.Status.Workload = d.record.backend, d.record.workload
 	out.Status.Placement = d.record.placement
 	out.Status.Migration = onlyUsed(d.record.migration)
-	if d.handOver != nil {
-		d.concludeTurn(&out)
+	if HandsOver(d.in.FleetWorkload) {
+		d.concludeTurn(&out, problem)
 	}
 	switch next {
 	case retryWithBackoff:
@@ -61,14 +61,19 @@ func (d *Decision) result() Result {
 	return out
 }
 
-// concludeTurn gives the turn up when the hand-over has ended, and while it waits for a person, is suspended or overdue: then it keeps no
-// other one waiting.
-func (d *Decision) concludeTurn(out *Result) {
-	out.Turn = TurnGoesOn
-	if d.record.migration.Approval != "" || d.handOver.orders.Overdue != "" || suspended(d.in.FleetWorkload) {
+// concludeTurn gives the turn up when the hand-over has ended, and while it waits for a person, for whatever reason, is suspended or
+// overdue: then it keeps no other one waiting.
+func (d *Decision) concludeTurn(out *Result, problem *aggregate.Problem) {
+	waits := problem != nil && problem.Stalled || d.record.migration.Approval != "" || suspended(d.in.FleetWorkload)
+	switch h := d.handOver; {
+	case h == nil && !waits: // both backends are not read yet, or one of them cannot be
+		return
+	case waits || h.orders.Overdue != "":
 		out.Turn = TurnEnds
+	default:
+		out.Turn = TurnGoesOn
 	}
-	if d.handOver.orders.Ended {
+	if d.handOver != nil && d.handOver.orders.Ended {
 		out.Turn, out.Forget = TurnEnds, d.in.FleetWorkload.Status.Migration.SpecRevision
 	}
 }
