@@ -1,0 +1,2 @@
+obj.spec.backend = obj.status.migration.from
+return obj
