@@ -113,7 +113,10 @@ func (s scene) changed(before, now Object) {
 	}
 	if before.Replicas != now.Replicas || before.Pods != now.Pods {
 		what := "the object was changed from " + describe(before.Replicas, before.Pods) + " to " + describe(now.Replicas, now.Pods)
-		s.permit(what, func(w want) bool { return !w.absent && w.replicas == now.Replicas && w.pods == now.Pods })
+		s.permit(what, func(w want) bool {
+			// A cluster that gets nothing keeps its object while the workload is handed over.
+			return w.absent && now.Replicas == 0 || !w.absent && w.replicas == now.Replicas && w.pods == now.Pods
+		})
 		return
 	}
 	if before.Whole != now.Whole {

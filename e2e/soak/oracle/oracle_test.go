@@ -216,6 +216,16 @@ func TestAnEditGivesLeave(t *testing.T) {
 		c.podGoes("a")
 		c.guilty("and 0 are left")
 	})
+	t.Run("fewer than clusters", func(t *testing.T) {
+		c := settled(t, nil)
+		c.edit("scale down", func(s *history.Spec) { s.Replicas = 2 })
+		c.object("c", 0)
+		c.podGoes("c")
+		c.podGoes("c")
+		c.innocent("c gets nothing, and may keep its object")
+		c.object("a", 0)
+		c.guilty("to 0 of")
+	})
 	t.Run("another image", func(t *testing.T) {
 		c := settled(t, nil)
 		c.edit("image", func(s *history.Spec) { s.Pods.Image = "2" })

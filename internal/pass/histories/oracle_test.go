@@ -472,7 +472,7 @@ func (l *law) leftFor(reason func(v spec, r *passInfo) bool, by *passInfo, name 
 			continue
 		}
 		v := l.spec(r.generation)
-		left = reason(v, r) || left && !(r.written && r.chosen(v, name))
+		left = reason(v, r) || left && (!r.written || !r.chosen(v, name))
 	}
 	return left
 }
