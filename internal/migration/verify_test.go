@@ -101,3 +101,34 @@ func TestWhatBreaksAsksNoLonger(t *testing.T) {
 		t.Errorf("it is %s, failed with %q, and asks for %q", next.Phase, next.Failure, next.Approval)
 	}
 }
+
+// A source whose manifest has changed, since its companions did, has to confirm anew that it does not write. That is no failure of the wave.
+func TestASourceThatConfirmsAnewIsWaitedFor(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	wave := int32(1)
+	before := v1alpha1.MigrationEvidence{UID: "u", Health: v1alpha1.HealthHealthy}
+	rec := v1alpha1.MigrationStatus{
+		From: "a", To: "b", Phase: v1alpha1.MigrationPhaseVerifying, Wave: &wave, WaveStartedAt: at(now), PassingSince: at(now),
+		Clusters: []v1alpha1.MigrationClusterStatus{{Name: "m1", Wave: &wave, Phase: v1alpha1.MigrationPhaseVerifying, Before: &before}},
+	}
+	for name, c := range map[string]struct {
+		after  time.Duration
+		source backends.Presence
+		phase  v1alpha1.MigrationPhase
+	}{
+		"while it soaks":             {time.Second, backends.PresenceActive, v1alpha1.MigrationPhaseVerifying},
+		"also when the soak is over": {2 * time.Minute, backends.PresenceActive, v1alpha1.MigrationPhaseVerifying},
+		"but not for ever":           {2 * time.Hour, backends.PresenceActive, v1alpha1.MigrationPhaseRollingBack},
+		"it has":                     {2 * time.Minute, backends.PresenceAbsent, v1alpha1.MigrationPhaseReleasing},
+	} {
+		next, _ := Decide(rec, Input{
+			Now: now.Add(c.after), Forward: true, Waves: []Wave{{Soak: time.Minute}}, Timeout: time.Hour,
+			Clusters: map[string]Pair{"m1": {
+				Source: Report{Presence: c.source, Rendered: true}, Target: Report{Rendered: true, Current: true, Evidence: before},
+			}},
+		})
+		if next.Phase != c.phase {
+			t.Errorf("%s: it is %s, %q", name, next.Phase, next.Failure)
+		}
+	}
+}
