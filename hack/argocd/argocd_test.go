@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	lua "github.com/yuin/gopher-lua"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	luajson "layeh.com/gopher-json"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/yaml"
@@ -88,11 +87,7 @@ func run(t *testing.T, script string, obj map[string]any, into any) {
 		l.Push(full)
 		return 1
 	})
-	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&unstructured.Unstructured{Object: obj})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.SetGlobal("obj", luajson.DecodeValue(l, plain(raw)))
+	l.SetGlobal("obj", luajson.DecodeValue(l, obj))
 	if err := l.DoFile(script); err != nil {
 		t.Fatalf("%s: %v", script, err)
 	}
@@ -102,28 +97,6 @@ func run(t *testing.T, script string, obj map[string]any, into any) {
 	}
 	if err := yaml.Unmarshal(out, into); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// plain has the types that the Lua machine knows.
-func plain(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, entry := range v {
-			out[key] = plain(entry)
-		}
-		return out
-	case []any:
-		out := make([]any, 0, len(v))
-		for _, entry := range v {
-			out = append(out, plain(entry))
-		}
-		return out
-	case int64:
-		return float64(v)
-	default:
-		return v
 	}
 }
 

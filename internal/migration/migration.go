@@ -429,7 +429,7 @@ func (d *decision) check(c *v1alpha1.MigrationClusterStatus, soak, soaking time.
 	switch {
 	case p.gone():
 		return "", ""
-	case !p.Source.harmless(): // it had confirmed that, and does so again once its agent has seen its newest manifest
+	case !p.Source.harmless(): // it had confirmed that, and its word may be missing for a moment
 		waits = "the present backend has not confirmed that it has stopped"
 	case known && settling(c, p):
 		broken, waits = fewer(c, p), "its pods are not all ready yet"

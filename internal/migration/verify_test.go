@@ -102,7 +102,7 @@ func TestWhatBreaksAsksNoLonger(t *testing.T) {
 	}
 }
 
-// A source whose manifest has changed, since its companions did, has to confirm anew that it does not write. That is no failure of the wave.
+// A source that has confirmed that it does not write may have to confirm it anew, as when its manifest changes. That is no failure of the wave.
 func TestASourceThatConfirmsAnewIsWaitedFor(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	wave := int32(1)
