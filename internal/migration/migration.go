@@ -418,35 +418,24 @@ func (d *decision) verify() {
 	d.setAll(v1alpha1.MigrationPhaseReleasing)
 }
 
-// check says what is broken on a cluster of the wave, or what is neither good nor bad and waited for: it may have been scaled,
-// or be out of contact.
+// check says what is broken on a cluster of the wave, or what is neither good nor bad and waited for: pods come and go, and reports
+// are missing for a moment. That has a time limit until the wave has passed once; then a person watches it.
 func (d *decision) check(c *v1alpha1.MigrationClusterStatus, soak, soaking time.Duration) (broken, waits string) {
 	p := d.in.Clusters[c.Name]
-	if why := replaced(c, p); why != "" {
+	waits = missing(c, p)
+	switch why := replaced(c, p); {
+	case why != "":
 		return why, ""
-	}
-	known := p.Target.Current && p.Target.Rendered
-	switch {
-	case p.gone():
-		return "", ""
-	case !p.Source.harmless(): // it had confirmed that, and its word may be missing for a moment
-		waits = "the present backend has not confirmed that it has stopped"
-	case known && settling(c, p):
-		broken, waits = fewer(c, p), "its pods are not all ready yet"
-	case known:
-		return missing(c, p), ""
-	default:
+	case waits == "" || !p.Source.harmless():
+	case !p.Target.Current || !p.Target.Rendered:
 		waits = "the new backend does not report on it"
+	case sicker(c, p) && p.Target.Evidence.Health == v1alpha1.HealthDegraded:
+		return waits, ""
 	}
-	if broken == "" && soaking >= soak+d.in.Timeout {
-		broken = fmt.Sprintf("not within %s after its soak: %s", d.in.Timeout, waits)
+	if waits != "" && d.rec.Approval == "" && soaking >= soak+d.in.Timeout {
+		return fmt.Sprintf("not within %s after its soak: %s", d.in.Timeout, waits), ""
 	}
-	return broken, waits
-}
-
-// settling tells whether the target has the cluster and brings about what it is to run by now.
-func settling(c *v1alpha1.MigrationClusterStatus, p Pair) bool {
-	return p.Source.harmless() && !p.Target.Presence.Released() && sicker(c, p) && p.Target.Evidence.Health == v1alpha1.HealthProgressing
+	return "", waits
 }
 
 // after is the number of the next wave that has clusters; wave itself when there is none.

@@ -37,7 +37,8 @@ func TestPodsThatComeDuringASoakAreWaitedFor(t *testing.T) {
 		"it is waited for":              {time.Second, 4, v1alpha1.HealthProgressing, v1alpha1.MigrationPhaseVerifying},
 		"also when the soak is over":    {2 * time.Minute, 5, v1alpha1.HealthProgressing, v1alpha1.MigrationPhaseVerifying},
 		"but not for ever":              {2 * time.Hour, 5, v1alpha1.HealthProgressing, v1alpha1.MigrationPhaseRollingBack},
-		"fewer than before are too few": {time.Second, 3, v1alpha1.HealthProgressing, v1alpha1.MigrationPhaseRollingBack},
+		"a pod that went may come back": {time.Second, 3, v1alpha1.HealthProgressing, v1alpha1.MigrationPhaseVerifying},
+		"or stays away for too long":    {2 * time.Hour, 3, v1alpha1.HealthHealthy, v1alpha1.MigrationPhaseRollingBack},
 		"what is ill is not waited for": {time.Second, 4, v1alpha1.HealthDegraded, v1alpha1.MigrationPhaseRollingBack},
 		"it passes":                     {2 * time.Minute, 6, v1alpha1.HealthHealthy, v1alpha1.MigrationPhaseReleasing},
 	} {
@@ -78,6 +79,36 @@ func TestApprovalOutlivesAFreeze(t *testing.T) {
 	pass(11*time.Minute, "", asked)
 	if rec.Phase != v1alpha1.MigrationPhaseReleasing {
 		t.Errorf("it is %s", rec.Phase)
+	}
+}
+
+// What is missing for a moment while a wave waits for a person, who may be away for a week, fails nothing and lets nothing go on.
+func TestAWaveThatWaitsForAPersonIsNotFailedByTime(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	two, one, wave := int32(2), int32(1), int32(1)
+	rec := v1alpha1.MigrationStatus{
+		From: "a", To: "b", Phase: v1alpha1.MigrationPhaseVerifying, Wave: &wave, WaveStartedAt: at(now), PassingSince: at(now),
+		Clusters: []v1alpha1.MigrationClusterStatus{{
+			Name: "m1", Wave: &wave, Phase: v1alpha1.MigrationPhaseVerifying, Before: &v1alpha1.MigrationEvidence{UID: "u", Ready: &two},
+		}},
+	}
+	pass := func(after time.Duration, ready *int32, approval string) {
+		rec, _ = Decide(rec, Input{
+			Now: now.Add(after), Forward: true, Waves: []Wave{{Manual: true}}, Timeout: time.Hour, Approval: approval,
+			Clusters: map[string]Pair{"m1": {Source: Report{Presence: backends.PresenceAbsent}, Target: Report{
+				Rendered: true, Current: true, Evidence: v1alpha1.MigrationEvidence{UID: "u", Ready: ready},
+			}}},
+		})
+	}
+	pass(time.Second, &two, "")
+	asked := rec.Approval
+	pass(100*time.Hour, &one, asked)
+	if rec.Phase != v1alpha1.MigrationPhaseVerifying || asked == "" {
+		t.Fatalf("a pod is missing: it is %s, %q, and asked for %q", rec.Phase, rec.Failure, asked)
+	}
+	pass(101*time.Hour, &two, asked)
+	if rec.Phase != v1alpha1.MigrationPhaseReleasing {
+		t.Errorf("it is back: it is %s, %q", rec.Phase, rec.Failure)
 	}
 }
 
