@@ -38,7 +38,7 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 	in := pass.In{
 		Settings: pass.Settings{
 			Kinds: r.Kinds, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
-			MigrationsAtOnce: r.Turns.limit,
+			MigrationsAtOnce: r.Turns.limit, Tenancy: r.Tenancy,
 		},
 		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.starting(),
 		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{},
@@ -69,6 +69,9 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 		obj, err := r.Sources.Get(ctx, refOf(in.FleetWorkload.Namespace, need))
 		in.Objects[need.String()] = pass.Object{Found: obj, Err: err, Forbidden: apierrors.IsForbidden(err)}
 	}
+	if reads.Namespace {
+		in.Namespace = r.readNamespace(ctx, in.FleetWorkload.Namespace)
+	}
 	if reads.Turn {
 		turn, err := r.Turns.take(ctx, r.Client, client.ObjectKeyFromObject(in.FleetWorkload))
 		if err != nil {
@@ -90,6 +93,13 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 		r.readRestarts(ctx, in, reads.Restarts)
 	}
 	return nil
+}
+
+// readNamespace reads the namespace's labels.
+func (r *Reconciler) readNamespace(ctx context.Context, name string) *pass.Namespace {
+	namespace := namespaceMetadata()
+	err := r.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	return &pass.Namespace{Labels: namespace.Labels, Err: err}
 }
 
 func (r *Reconciler) readSide(ctx context.Context, read pass.SideRead) *pass.Side {

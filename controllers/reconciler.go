@@ -14,11 +14,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -27,6 +29,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
 // How soon a pass that has failed runs again: each time after twice as long, between these two.
@@ -48,6 +51,8 @@ type Reconciler struct {
 	LeaveOut []string
 	// Aliases are names of clusters that backends call differently.
 	Aliases plan.Aliases
+	// Tenancy bounds what namespaces may use.
+	Tenancy tenancy.Tenancy
 	// Turns bound how many FleetWorkloads are handed over at once.
 	Turns *Turns
 	// Recorder writes events.
@@ -79,7 +84,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 			return fmt.Errorf("index fleetworkloads by %s: %w", name, err)
 		}
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr)
+	if r.Tenancy.NeedsLabels() {
+		build = build.WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.requestsIn),
+			builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	}
+	return build.
 		For(&v1alpha1.FleetWorkload{}).
 		Named("fleetworkload").
 		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).

@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,14 +43,30 @@ func indexObjects(obj client.Object) []string {
 	return keys
 }
 
+// namespaceMetadata is of a namespace what is read and watched.
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+// requestsIn are the FleetWorkloads of a namespace, which looks different now.
+func (r *Reconciler) requestsIn(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.requests(ctx, "namespace "+namespace.GetName(), client.InNamespace(namespace.GetName()))
+}
+
 // requestsFor turns an event of a backend into FleetWorkloads to look at.
 func (r *Reconciler) requestsFor(ctx context.Context, e BackendEvent) []reconcile.Request {
 	if e.Name != (types.NamespacedName{}) {
 		return []reconcile.Request{{NamespacedName: e.Name}}
 	}
+	return r.requests(ctx, "backend "+e.Backend, client.MatchingFields{backendIndex: e.Backend})
+}
+
+func (r *Reconciler) requests(ctx context.Context, of string, which client.ListOption) []reconcile.Request {
 	var list v1alpha1.FleetWorkloadList
-	if err := r.List(ctx, &list, client.MatchingFields{backendIndex: e.Backend}); err != nil {
-		log.FromContext(ctx).Error(err, "List FleetWorkloads of a backend", "backend", e.Backend)
+	if err := r.List(ctx, &list, which); err != nil {
+		log.FromContext(ctx).Error(err, "List FleetWorkloads", "of", of)
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(list.Items))

@@ -74,6 +74,8 @@ type operatorOptions struct {
 	migrationsAtOnce int
 	// podEvidence has it look at pods through Karmada.
 	podEvidence bool
+	// tenancy is what namespaces may use, as in the configuration file; nil lets all use SidecarSets.
+	tenancy map[string]any
 	// aliases are clusterAliases, as in the configuration file.
 	aliases []any
 }
@@ -175,6 +177,7 @@ func newOperator(name string, opts operatorOptions) *operator {
 		"kinds": opts.kinds, "allowedKinds": opts.allowedKinds,
 		"migrations":     map[string]any{"atOnce": cmp.Or(opts.migrationsAtOnce, 100)},
 		"clusterAliases": opts.aliases,
+		"tenancy":        orDefault(opts.tenancy),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.WriteFile(o.path("config.yaml"), raw, 0o600)).To(Succeed())
@@ -182,6 +185,15 @@ func newOperator(name string, opts operatorOptions) *operator {
 	defer runningMu.Unlock()
 	running[o] = true
 	return o
+}
+
+// orDefault lets FleetWorkloads of all kinds be made in all namespaces of scenarios, unless a scenario says otherwise.
+func orDefault(tenancy map[string]any) map[string]any {
+	if tenancy != nil {
+		return tenancy
+	}
+	sidecarSet := map[string]any{"group": "apps.kruise.io", "kind": "SidecarSet"}
+	return map[string]any{"rules": []any{map[string]any{"name": "scenarios", "clusterScopedKinds": []any{sidecarSet}}}}
 }
 
 func (o *operator) path(name string) string       { return filepath.Join(o.dir, name) }

@@ -48,6 +48,8 @@ const (
 	ReasonBackendNotFound = "BackendNotFound"
 	// ReasonNotSupported surfaces when the spec has a field that this version, or the backend, cannot carry out.
 	ReasonNotSupported = "NotSupported"
+	// ReasonNotAllowed surfaces when an administrator does not allow the namespace to use the backend, the kind or dependencies.
+	ReasonNotAllowed = "NotAllowed"
 	// ReasonInvalidObject surfaces when the API server has a value that does not fit the type of its field.
 	ReasonInvalidObject = "InvalidObject"
 	// ReasonInvalidTemplate surfaces when spec.template is not a manifest that can be sent.

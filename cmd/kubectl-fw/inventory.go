@@ -16,6 +16,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
 // inventory is a file that stands in for live backends: which there are, and the clusters that each knows.
@@ -115,7 +116,7 @@ func (b inventoryBackend) fleet() backends.Fleet {
 func (inv *inventory) backend(name string) (backend, error) {
 	for _, b := range inv.Backends {
 		if b.Name == name {
-			return backend{name: name, kind: b.Type, ocm: b.OCM, fleet: b.fleet(), features: featuresOf(b.Type)}, nil
+			return backend{name: name, kind: b.Type, ocm: b.OCM, fleet: b.fleet(), features: featuresOf(b.Type), tenancy: tenancy.Everything()}, nil
 		}
 	}
 	return backend{}, backends.ErrNotConfigured

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +21,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 const (
@@ -109,7 +112,7 @@ func (l *live) backend(name string) (backend, error) {
 }
 
 func (l *live) connect(b config.Backend) (backend, error) {
-	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, aliases: l.cfg.ClusterAliases}
+	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, aliases: l.cfg.ClusterAliases, tenancy: l.cfg.Tenancy, namespace: l.namespace}
 	err := l.retry(func() error {
 		driver, err := l.pool.Driver(b.Name)
 		if err != nil {
@@ -129,6 +132,14 @@ func (l *live) connect(b config.Backend) (backend, error) {
 		return err
 	})
 	return out, err
+}
+
+// namespace reads one's labels. One that is not there yet has none.
+func (l *live) namespace(name string) *pass.Namespace {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := l.client.Get(l.ctx, client.ObjectKey{Name: name}, found)
+	return &pass.Namespace{Labels: found.Labels, Err: client.IgnoreNotFound(err)}
 }
 
 // names implements source.

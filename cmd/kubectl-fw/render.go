@@ -25,6 +25,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
 // placeholderUID stands for the UID of a FleetWorkload that no API server has seen. Names of the backends' objects and
@@ -167,6 +168,10 @@ type backend struct {
 	try func(backends.Desired) ([]string, error)
 	// aliases are those of the operator's configuration.
 	aliases plan.Aliases
+	// tenancy is that of the operator's configuration; offline nothing bounds what may be rendered.
+	tenancy tenancy.Tenancy
+	// namespace asks the management cluster for one. It is nil offline.
+	namespace func(name string) *pass.Namespace
 }
 
 // renderer prints objects as a stream of YAML documents. What several FleetWorkloads share is printed once.
@@ -225,7 +230,7 @@ func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry)
 func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry, read func(*pass.In, pass.Reads)) (*pass.Decision, error) {
 	d, problem := pass.Rehearse(pass.In{
 		Settings: pass.Settings{
-			Kinds: kinds, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(),
+			Kinds: kinds, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(), Tenancy: b.tenancy,
 		},
 		FleetWorkload: fw, Now: time.Now(), Rivals: &[]pass.Rival{},
 	}, read)
@@ -241,6 +246,9 @@ func (b backend) read(in *pass.In, reads pass.Reads) {
 		if read.Backend == b.name {
 			in.Sides[b.name] = b.side(read)
 		}
+	}
+	if reads.Namespace {
+		in.Namespace = b.namespace(in.FleetWorkload.Namespace)
 	}
 }
 

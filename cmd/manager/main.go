@@ -39,6 +39,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/connection"
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
 // userAgent names the operator to API servers.
@@ -185,6 +186,13 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
+// tenancyOf is what is configured, with the operator's own namespace among the systems'.
+func tenancyOf(cfg config.Configuration, own string) tenancy.Tenancy {
+	t := cfg.Tenancy
+	t.SystemNamespaces = append(slices.Clone(t.SystemNamespaces), own)
+	return t
+}
+
 // setup wires connections, drivers and the reconciler together.
 func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options) error {
 	measures, err := backends.NewMetrics(metrics.Registry)
@@ -241,6 +249,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,
+		Tenancy:           tenancyOf(cfg, opts.namespace),
 		Turns:             controllers.NewTurns(cfg.Migrations.Limit()),
 		MaxRemovalPercent: cfg.Guards.RemovalPercent(),
 		Concurrency:       opts.concurrency,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
 // APIVersion and Kind stand at the head of a configuration file.
@@ -45,7 +46,7 @@ type Configuration struct {
 	Kinds []interpreter.Description `json:"kinds,omitempty"`
 	// AllowedKinds are namespaced kinds that FleetWorkloads may carry although they are neither built in nor described:
 	// they are shipped, and their health is what kstatus derives.
-	AllowedKinds []AllowedKind `json:"allowedKinds,omitempty"`
+	AllowedKinds []tenancy.Kind `json:"allowedKinds,omitempty"`
 	// Dependencies say what of what pods refer to is sent along.
 	Dependencies Dependencies `json:"dependencies,omitempty"`
 	// ClusterAliases are the names of clusters that backends call differently: of each such cluster, its name by backend.
@@ -53,6 +54,8 @@ type Configuration struct {
 	ClusterAliases plan.Aliases `json:"clusterAliases,omitempty"`
 	// Migrations bound the hand-overs between backends.
 	Migrations Migrations `json:"migrations,omitempty"`
+	// Tenancy says what the FleetWorkloads of a namespace may use.
+	Tenancy tenancy.Tenancy `json:"tenancy,omitempty"`
 }
 
 // Migrations bound the hand-overs between backends.
@@ -68,13 +71,6 @@ func (m Migrations) Limit() int {
 		return 10
 	}
 	return int(*m.AtOnce)
-}
-
-// AllowedKind names a kind in all its versions.
-type AllowedKind struct {
-	Group string `json:"group,omitempty"`
-	// Kind is a kind, or * for every kind of the group.
-	Kind string `json:"kind"`
 }
 
 // Dependencies say what of what pods refer to is sent along with spec.dependencies: Propagate.
@@ -222,7 +218,7 @@ func (c Configuration) validate() error {
 		errs = append(errs, err)
 	}
 	for i, kind := range c.AllowedKinds {
-		errs = append(errs, kind.validate(fmt.Sprintf("allowedKinds[%d]", i))...)
+		errs = append(errs, checkAllowed(kind, fmt.Sprintf("allowedKinds[%d]", i))...)
 	}
 	for i, kind := range c.Dependencies.LeaveOut {
 		if !slices.Contains(dependencyKinds, kind) {
@@ -241,6 +237,7 @@ func (c Configuration) validate() error {
 		seen[b.Name] = true
 		errs = append(errs, b.validate(at)...)
 	}
+	errs = append(errs, c.Tenancy.Check("tenancy", slices.Sorted(maps.Keys(seen)))...)
 	return errors.Join(append(errs, c.checkAliases(seen))...)
 }
 
@@ -262,7 +259,7 @@ var dependencyKinds = []string{"ConfigMap", "Secret", "ServiceAccount", "Persist
 // powerful groups decide what others may do. Kinds of them travel only when they are named one by one.
 var powerful = []string{"", "rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io"}
 
-func (k AllowedKind) validate(at string) []error {
+func checkAllowed(k tenancy.Kind, at string) []error {
 	switch {
 	case k.Kind == "":
 		return []error{fmt.Errorf("%s.kind: required; * stands for every kind of the group", at)}

@@ -36,6 +36,8 @@ guards: {maxRemovalPercent: 0}`, ""},
 		"an alias on no backend":         {head + both + "clusterAliases: [{a: m1, c: one}]", `clusterAliases[0]: "c" is none of the backends`},
 		"an alias of two clusters":       {head + both + "clusterAliases: [{a: m1, b: m2}, {a: m2, b: m3}]", `clusterAliases[1].a: the name "m2"`},
 		"no migration at all":            {head + "migrations: {atOnce: 0}", "migrations.atOnce: 0"},
+		"tenancy":                        {head + both + "tenancy: {rules: [{name: x, namespaceSelector: {matchLabels: {team: x}}, backends: [a]}]}", ""},
+		"tenancy of no backend":          {head + both + "tenancy: {rules: [{name: x, backends: [c]}]}", `tenancy.rules[0].backends[0]: "c"`},
 		"a guard out of range":           {head + "guards: {maxRemovalPercent: 101}", "guards.maxRemovalPercent: 101"},
 	}
 	for name, test := range tests {

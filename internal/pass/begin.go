@@ -145,6 +145,10 @@ func (d *Decision) examine() error {
 		problems = append(problems, fmt.Sprintf("spec.placement.failover: %s was given up and keeps what it runs; wait until it is back, or "+
 			"until the others are healthy with purge Graceful, or take it off with purge Immediate", firstOf(d.placed.held)))
 	}
+	if err := d.terms.Backend(to); err != nil {
+		d.object(append(problems, err.Error()))
+		return nil
+	}
 	target, err := d.side(SideRead{Backend: to, Fleet: true})
 	if errors.Is(err, errEnough) {
 		return err

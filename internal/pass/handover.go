@@ -54,6 +54,7 @@ func (d *Decision) handingOver() []step {
 		{"read the spec from the beginning", d.readKeptSpec},
 		{"identify workload", d.identify},
 		{"observe both backends", d.observeBoth},
+		{"admit", d.admit},
 		{"understand spec", d.understandBoth},
 		{"pin replicas", d.pin},
 		{"gather companions", d.gather},

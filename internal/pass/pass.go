@@ -29,6 +29,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
 // Settings are the operator's configuration, as far as it decides anything.
@@ -45,6 +46,8 @@ type Settings struct {
 	MaxRemovalPercent int32
 	// MigrationsAtOnce is how many FleetWorkloads are handed over at once.
 	MigrationsAtOnce int
+	// Tenancy bounds what namespaces may use.
+	Tenancy tenancy.Tenancy
 }
 
 // In is what is known. What Decide asks for in Reads is nil until it was read.
@@ -70,8 +73,17 @@ type In struct {
 	Trial *Trial
 	// Rivals are the other FleetWorkloads that have an object of the same kind and name.
 	Rivals *[]Rival
+	// Namespace is that of the FleetWorkload.
+	Namespace *Namespace
 	// Restarts count the restarts of the pods that run in clusters, by RestartsRead.Cluster.
 	Restarts map[string]*int32
+}
+
+// Namespace is what was found of one on the management cluster.
+type Namespace struct {
+	Labels map[string]string
+	// Err is why it could not be read.
+	Err error
 }
 
 // Side is one backend, as far as it was asked.
@@ -118,7 +130,9 @@ type Reads struct {
 	KeptSpec string
 	Objects  []plan.Need
 	Turn     bool
-	Trial    *TrialRead
+	// Namespace asks for the FleetWorkload's.
+	Namespace bool
+	Trial     *TrialRead
 	// Rivals asks who else has these objects.
 	Rivals   []RivalsRead
 	Restarts []RestartsRead
@@ -126,7 +140,7 @@ type Reads struct {
 
 // Empty tells whether everything is known.
 func (r Reads) Empty() bool {
-	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0
+	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && !r.Namespace && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0
 }
 
 // RivalsRead asks for the FleetWorkloads that have an object of that kind and name, in one namespace or, when it is empty, in all.
@@ -247,7 +261,9 @@ type Decision struct {
 	fleet    *backends.Fleet
 	observed *backends.Observation
 	placed   placed
-	travel   travel
+	// terms are what the namespace may use.
+	terms  tenancy.Terms
+	travel travel
 	// handOver is nil but in a pass with two backends; begins but where a migration may begin.
 	handOver *handOver
 	begins   *beginning
@@ -354,9 +370,11 @@ func (d *Decision) run(steps []step) {
 func (d *Decision) ordinary() []step {
 	return []step{
 		{"identify workload", d.identify},
+		{"admit", d.admitNew},
 		{"resolve backend", d.resolveBackend},
 		{"claim", d.claim},
 		{"observe", d.observe},
+		{"admit", d.admit},
 		{"understand spec", d.understand},
 		{"choose clusters", d.chooseClusters},
 		{"look for others who have it", d.contest},

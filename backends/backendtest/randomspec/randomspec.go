@@ -24,6 +24,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
 // Case is a FleetWorkload and the clusters it meets.
@@ -181,7 +182,7 @@ func (c Case) rehearse(settled bool) (*pass.Decision, *aggregate.Problem, error)
 		}
 	}
 	d, problem := pass.Rehearse(pass.In{
-		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100}, FleetWorkload: c.Workload, Now: time.Unix(0, 0), Rivals: &[]pass.Rival{},
+		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100, Tenancy: tenancy.Everything()}, FleetWorkload: c.Workload, Now: time.Unix(0, 0), Rivals: &[]pass.Rival{},
 	}, read)
 	return d, problem, nil
 }

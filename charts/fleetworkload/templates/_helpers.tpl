@@ -50,6 +50,10 @@ dependencies:
 clusterAliases:
 {{ toYaml . }}
 {{- end }}
+{{- with .Values.tenancy }}
+tenancy:
+{{ toYaml . | indent 2 }}
+{{- end }}
 {{- with .Values.migrations }}
 migrations:
 {{ toYaml . | indent 2 }}

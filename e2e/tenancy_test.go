@@ -1,0 +1,153 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// chosenBy gives a namespace the label by which rules of the scenarios below choose; empty takes it away.
+func chosenBy(ctx context.Context, namespace, rule string) {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	Expect(hub().Get(ctx, client.ObjectKeyFromObject(ns), ns)).To(Succeed())
+	before := ns.DeepCopy()
+	delete(ns.Labels, "tenancy")
+	if rule != "" {
+		metav1.SetMetaDataLabel(&ns.ObjectMeta, "tenancy", rule)
+	}
+	Expect(hub().Patch(ctx, ns, client.MergeFrom(before))).To(Succeed())
+}
+
+var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada", "ocm"), Ordered, func() {
+	var namespace string
+	sidecarSets := kind{gvk: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "SidecarSet"}}
+
+	BeforeAll(func(ctx SpecContext) {
+		type object = map[string]any
+		labelled := func(rule string) object { return object{"matchLabels": object{"tenancy": rule}} }
+		var o *operator
+		o, namespace = ownOperator(ctx, "tenancy", operatorOptions{everywhere: true, tenancy: object{"rules": []any{
+			object{
+				"name": "platform", "namespaceSelector": labelled("platform"),
+				"clusterScopedKinds": []any{object{"group": "apps.kruise.io", "kind": "SidecarSet"}},
+			},
+			object{
+				"name": "bound", "namespaceSelector": labelled("bound"), "backends": []any{"karmada"}, "dependencies": "Refused",
+				"kinds": []any{object{"group": "apps", "kind": "Deployment"}},
+			},
+		}}})
+		o.start(ctx)
+	})
+
+	onMembers := func(ctx context.Context, name string) int {
+		GinkgoHelper()
+		found := 0
+		for _, member := range world.members {
+			obj, err := object(ctx, world.clusters[member], sidecarSets, client.ObjectKey{Name: name})
+			Expect(err).NotTo(HaveOccurred())
+			if obj != nil {
+				found++
+			}
+		}
+		return found
+	}
+
+	for _, backend := range backends {
+		It("keeps cluster-scoped kinds to namespaces that a rule lets have them, on "+backend, func(ctx SpecContext) {
+			chosenBy(ctx, namespace, "")
+			fw := workload(namespace, "sidecar-"+backend, backend, deployment, 1)
+			name := fmt.Sprintf("tenancy-%s-%s", backend, namespace)
+			fw.Spec.Replicas, fw.Spec.Template.Raw = nil, []byte(fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","metadata":{"name":%q},`+
+				`"spec":{"namespace":%q,"selector":{"matchLabels":{"app":"nobody"}},"containers":[{"name":"proxy","image":"registry.example.com/shop/proxy:1"}]}}`,
+				name, namespace))
+			create(ctx, fw)
+			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)).To(And(
+				ContainSubstring(`spec.template.kind "SidecarSet.apps.kruise.io" is not allowed in namespace %q`, namespace),
+				ContainSubstring("ask an administrator to allow it under tenancy")))
+			Expect(fw.Status.Backend).To(BeEmpty())
+			Expect(onMembers(ctx, name)).To(BeZero())
+
+			By("an administrator lets the namespace have them: nothing else has to change")
+			chosenBy(ctx, namespace, "platform")
+			becomesReady(ctx, fw)
+			Expect(onMembers(ctx, name)).To(Equal(len(world.members)))
+
+			By("and takes that back: what is there stays, edits are not carried out, and it can be deleted")
+			chosenBy(ctx, namespace, "")
+			becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) {
+				fw.Spec.Template.Raw = []byte(strings.Replace(string(fw.Spec.Template.Raw), "proxy:1", "proxy:2", 1))
+			})
+			becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)
+			Expect(fw.Status.Clusters).To(HaveLen(len(world.members)), "what runs is still shown")
+			for _, member := range world.members {
+				obj, err := object(ctx, world.clusters[member], sidecarSets, client.ObjectKey{Name: name})
+				Expect(err).NotTo(HaveOccurred())
+				containers, _, err := unstructured.NestedSlice(obj.Object, "spec", "containers")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(containers[0]).To(HaveKeyWithValue("image", "registry.example.com/shop/proxy:1"))
+			}
+			remove(ctx, fw)
+			Expect(onMembers(ctx, name)).To(BeZero())
+		})
+	}
+
+	It("holds what runs on a backend that is not allowed any more, until it moves away", func(ctx SpecContext) {
+		chosenBy(ctx, namespace, "")
+		fw := create(ctx, workload(namespace, "web", "ocm", deployment, 1))
+		becomesReady(ctx, fw)
+		pods := podUIDs(ctx, fw)
+		chosenBy(ctx, namespace, "bound")
+		Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)).To(ContainSubstring(`tenancy rule "bound" chooses this namespace, with backends: karmada`))
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters = on(world.members[0]) })
+		becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)
+		Expect(podUIDs(ctx, fw)).To(Equal(pods))
+
+		By("it moves to the one that is allowed, with the same pods")
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Placement.Clusters, fw.Spec.Backend = &v1alpha1.ClusterSelector{}, "karmada"
+		})
+		eventually(ctx, fw, readyTimeout, func(g Gomega) {
+			g.Expect(fw.Status.Backend).To(Equal("karmada"))
+			g.Expect(isReady(fw)).To(BeTrue(), describe(fw))
+		})
+		Expect(podUIDs(ctx, fw)).To(Equal(pods))
+
+		By("and not back")
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" })
+		Expect(becomesStalled(ctx, fw, v1alpha1.ReasonMigrationNotPossible)).To(ContainSubstring(`spec.backend "ocm" is not allowed`))
+		Expect(podUIDs(ctx, fw)).To(Equal(pods))
+		remove(ctx, fw)
+	})
+
+	It("refuses other kinds, dependencies and namespaces of systems", func(ctx SpecContext) {
+		chosenBy(ctx, namespace, "bound")
+		clone := create(ctx, workload(namespace, "clone", "karmada", cloneSet, 1))
+		dependent := workload(namespace, "dependent", "karmada", deployment, 1)
+		dependent.Spec.Dependencies = v1alpha1.DependencyPolicyPropagate
+		create(ctx, dependent)
+		system := create(ctx, workload(metav1.NamespaceSystem, "web", "karmada", deployment, 1))
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, system) })
+		Expect(becomesStalled(ctx, clone, v1alpha1.ReasonNotAllowed)).To(ContainSubstring(`with kinds: Deployment.apps`))
+		Expect(becomesStalled(ctx, dependent, v1alpha1.ReasonNotAllowed)).To(ContainSubstring(`spec.dependencies "Propagate"`))
+		Expect(becomesStalled(ctx, system, v1alpha1.ReasonNotAllowed)).To(ContainSubstring("it belongs to a system (kube-*)"))
+		for _, member := range world.members {
+			obj, err := object(ctx, world.clusters[member], deployment, client.ObjectKeyFromObject(system))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(obj).To(BeNil())
+		}
+	})
+})

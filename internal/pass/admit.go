@@ -1,0 +1,70 @@
+package pass
+
+import (
+	"fmt"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// admitNew refuses before anything is claimed.
+func (d *Decision) admitNew() error {
+	if d.record.backend != "" {
+		return nil
+	}
+	return d.admit()
+}
+
+// admit refuses what an administrator does not allow in this namespace. What runs stays as it is, as nothing is ordered. It is asked again in
+// each pass, so that what was allowed once does not stay so.
+func (d *Decision) admit() error {
+	err := d.learnTerms()
+	if err != nil {
+		return err
+	}
+	if err = d.refusal(); err == nil {
+		return nil
+	}
+	if d.handOver != nil {
+		d.freeze(d.backend)
+	}
+	return stall(v1alpha1.ReasonNotAllowed, "%s", err)
+}
+
+// learnTerms finds what the namespace may use.
+func (d *Decision) learnTerms() (err error) {
+	var labels map[string]string
+	if d.in.Tenancy.NeedsLabels() {
+		switch namespace := d.in.Namespace; {
+		case namespace == nil:
+			d.Reads.Namespace = true
+			return errEnough
+		case namespace.Err != nil:
+			return fmt.Errorf("read the labels of the namespace: %w", namespace.Err)
+		default:
+			labels = namespace.Labels
+		}
+	}
+	d.terms, err = d.in.Tenancy.Of(d.in.FleetWorkload.Namespace, labels)
+	return err
+}
+
+// refusal is the first thing that is not allowed. A backend to which the workload is to move is looked at before a hand-over begins; meanwhile
+// its own goes on to serve it.
+func (d *Decision) refusal() error {
+	fw := d.in.FleetWorkload
+	if err := d.terms.Namespace(); err != nil {
+		return err
+	}
+	if fw.Spec.Backend == d.backend || d.handOver != nil {
+		if err := d.terms.Backend(fw.Spec.Backend); err != nil {
+			return err
+		}
+	}
+	if err := d.terms.Kind(d.work.kind.GVK().GroupKind(), d.work.kind.ClusterScoped); err != nil {
+		return err
+	}
+	if d.spec.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
+		return d.terms.Dependencies()
+	}
+	return nil
+}

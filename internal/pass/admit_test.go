@@ -1,0 +1,129 @@
+package pass
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
+)
+
+// onlyOne lets namespaces with the label use backend one.
+func onlyOne() tenancy.Tenancy {
+	return tenancy.Tenancy{Rules: []tenancy.Rule{{
+		Name: "bound", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bound": "yes"}}, Backends: []string{"one"},
+	}}}
+}
+
+// decideWith decides with everything that a pass asks, and labels of the namespace.
+func decideWith(d *Decision, change func(*v1alpha1.FleetWorkload), labels map[string]string) *Decision {
+	fw := d.in.FleetWorkload.DeepCopy()
+	fw.Status.Migration, d.in.Tenancy = nil, onlyOne()
+	change(fw)
+	side := &Side{Features: backends.Features{}, Fleet: d.fleet, Observed: &backends.Observation{Selection: backends.Selection{Settled: true, Clusters: []string{"m1", "m2"}}}}
+	in := In{
+		Settings: d.in.Settings, FleetWorkload: fw, Now: d.now.Time, Rivals: &[]Rival{}, Objects: map[string]Object{},
+		Sides: map[string]*Side{"one": side, "two": side}, Turn: new(bool), Namespace: &Namespace{Labels: labels},
+	}
+	*in.Turn = true
+	return Decide(in)
+}
+
+// What an administrator does not allow is not sent; what runs is left as it is.
+func TestAdmit(t *testing.T) {
+	bound := map[string]string{"bound": "yes"}
+	runsOn := func(backend string) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Backend, fw.Status.Backend = backend, backend
+			fw.Status.Workload = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+		}
+	}
+	for name, test := range map[string]struct {
+		change  func(*v1alpha1.FleetWorkload)
+		labels  map[string]string
+		refused bool
+		claims  bool
+	}{
+		"a new one on a backend that is allowed":   {func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend, fw.Status = "one", v1alpha1.FleetWorkloadStatus{} }, bound, false, true},
+		"a new one on another is not even claimed": {func(fw *v1alpha1.FleetWorkload) { fw.Status = v1alpha1.FleetWorkloadStatus{} }, bound, true, false},
+		"one that runs, without the label":         {runsOn("two"), nil, false, true},
+		"one that runs is held":                    {runsOn("two"), bound, true, true},
+		"one that runs where it may":               {runsOn("one"), bound, false, true},
+	} {
+		d := decideWith(moving(t), test.change, test.labels)
+		var stalled *stalled
+		refused := errors.As(d.err, &stalled) && stalled.reason == v1alpha1.ReasonNotAllowed
+		if refused != test.refused || refused && len(d.Orders) > 0 {
+			t.Errorf("%s: %v, %d orders", name, d.err, len(d.Orders))
+		}
+		if d.err != nil && !refused {
+			t.Errorf("%s: %v", name, d.err)
+		}
+		if claims := d.record.backend != ""; claims != test.claims {
+			t.Errorf("%s: it claims backend %q", name, d.record.backend)
+		}
+		if refused && d.record.backend != "" && d.observed == nil {
+			t.Errorf("%s: what runs is not even shown", name)
+		}
+	}
+}
+
+// Labels are asked for when a rule chooses by them, and only then.
+func TestANamespaceIsReadWhenItsLabelsCount(t *testing.T) {
+	d := moving(t)
+	in := In{Settings: d.in.Settings, FleetWorkload: d.in.FleetWorkload.DeepCopy(), Now: d.now.Time}
+	in.FleetWorkload.Status = v1alpha1.FleetWorkloadStatus{}
+	if Decide(in).Reads.Namespace {
+		t.Error("it is read although no rule chooses by labels")
+	}
+	in.Tenancy = onlyOne()
+	if !Decide(in).Reads.Namespace {
+		t.Error("it is not read")
+	}
+	in.Namespace = &Namespace{Err: errors.New("no right")}
+	if d := Decide(in); d.err == nil || !strings.Contains(d.err.Error(), "no right") {
+		t.Errorf("an error is swallowed: %v", d.err)
+	}
+}
+
+// A hand-over to a backend that is no longer allowed stands still, its clock too; turned round, it goes on.
+func TestAHandOverThatIsNoLongerAllowedStandsStill(t *testing.T) {
+	for backend, held := range map[string]bool{"two": true, "one": false} {
+		d := moving(t)
+		d.in.Tenancy, d.in.Namespace = onlyOne(), &Namespace{Labels: map[string]string{"bound": "yes"}}
+		d.spec = d.spec.DeepCopy()
+		d.spec.Spec.Backend = backend
+		d.in.FleetWorkload = d.spec
+		if err := d.identify(); err != nil {
+			t.Fatal(err)
+		}
+		err := d.admit()
+		if (err != nil) != held || (d.record.migration.FrozenSince != nil) != held {
+			t.Errorf("to %s: %v, frozen since %v", backend, err, d.record.migration.FrozenSince)
+		}
+	}
+}
+
+// Before a hand-over begins, a backend that is not allowed is a problem like any other: the present one goes on to serve.
+func TestAMoveThatIsNotAllowedIsAProblem(t *testing.T) {
+	d := moving(t)
+	d.in.Tenancy, d.in.Namespace = onlyOne(), &Namespace{Labels: map[string]string{"bound": "yes"}}
+	d.handOver = nil
+	if err := d.identify(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.admit(); err != nil {
+		t.Fatal(err)
+	}
+	d.begins = &beginning{next: d.thoughtOf()}
+	if err := d.examine(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.begins.next.Problems; len(got) != 1 || !strings.Contains(got[0], `spec.backend "two" is not allowed`) {
+		t.Errorf("the problems are %q", got)
+	}
+}
