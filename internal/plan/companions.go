@@ -141,6 +141,12 @@ func companionResource(at string, obj *unstructured.Unstructured, kinds *interpr
 			Message: "a ServiceAccount's token means nothing to another cluster", Remedy: "take it out, and create it on the clusters",
 		}
 	}
+	if isSelfMade(gvk.GroupKind(), obj.GetName()) {
+		return "", &backends.Error{
+			Code: backends.CodeUnsupported, Field: at + ".metadata.name", Value: obj.GetName(),
+			Message: "every cluster makes this " + obj.GetKind() + " for itself", Remedy: "take it out, or give it another name",
+		}
+	}
 	known := companionKinds()
 	if i := slices.IndexFunc(known, func(k companionKind) bool { return k.GroupKind == gvk.GroupKind() }); i >= 0 {
 		return known[i].resource, nil

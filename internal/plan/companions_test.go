@@ -65,6 +65,8 @@ func TestCompanionsThatAreRefused(t *testing.T) {
 		"an unknown kind": {[]string{`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"}}`}, backends.CodeUnsupported, `"example.com/v1 Gadget": companions may not be of this kind; use one of ConfigMap`},
 		"a workload":      {[]string{`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "companions may not be of this kind"},
 		"a token":         {[]string{`{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/service-account-token","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "spec.companions[0].type"},
+		"a cluster's own CA":      {[]string{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kube-root-ca.crt"}}`}, backends.CodeUnsupported, `spec.companions[0].metadata.name "kube-root-ca.crt": every cluster makes this ConfigMap for itself`},
+		"a cluster's own account": {[]string{`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`}, backends.CodeUnsupported, "every cluster makes this ServiceAccount for itself"},
 		"twice": {[]string{
 			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`,
 		}, backends.CodeInvalidTemplate, `spec.companions[1] "Service a": it is spec.companions[0] too`},

@@ -87,10 +87,15 @@ func (p *Plan) overridesRefer() bool {
 	return slices.ContainsFunc(p.fw.Spec.Overrides, func(o v1alpha1.Override) bool { return len(o.Env) > 0 || len(o.Patches) > 0 })
 }
 
-// everywhere are objects that Kubernetes puts into every namespace.
-func everywhere(d interpreter.Dependency) bool {
-	return d.Kind == "ConfigMap" && d.Name == "kube-root-ca.crt"
+// selfMade are objects that clusters make for themselves in every namespace: Kubernetes, OpenShift and Istio. Those of another cluster
+// would break them: whoever trusts a cluster's CA, or pulls images with its default account.
+var selfMade = map[schema.GroupKind][]string{
+	{Kind: "ConfigMap"}:      {"kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"},
+	{Kind: "ServiceAccount"}: {"default"},
 }
+
+// isSelfMade tells whether every cluster has such an object of its own.
+func isSelfMade(kind schema.GroupKind, name string) bool { return slices.Contains(selfMade[kind], name) }
 
 // needsOf are one manifest's.
 func (p *Plan) needsOf(manifest *unstructured.Unstructured) ([]Need, error) {
@@ -105,7 +110,7 @@ func (p *Plan) needsOf(manifest *unstructured.Unstructured) ([]Need, error) {
 		own := slices.ContainsFunc(p.Companions, func(c backends.Companion) bool {
 			return c.Object.GroupVersionKind().GroupKind() == d.GroupKind() && c.Object.GetName() == d.Name
 		})
-		if own || everywhere(d) {
+		if own || isSelfMade(d.GroupKind(), d.Name) {
 			continue
 		}
 		if d.Namespace != p.fw.Namespace {
