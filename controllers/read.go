@@ -41,7 +41,7 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 			MigrationsAtOnce: r.Turns.limit, Tenancy: r.Tenancy,
 		},
 		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.starting(),
-		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{},
+		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{}, Access: map[pass.Access]pass.Answer{},
 	}
 	for {
 		d := pass.Decide(in)
@@ -68,6 +68,9 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 	for _, need := range reads.Objects {
 		obj, err := r.Sources.Get(ctx, refOf(in.FleetWorkload.Namespace, need))
 		in.Objects[need.String()] = pass.Object{Found: obj, Err: err, Forbidden: apierrors.IsForbidden(err)}
+	}
+	for _, access := range reads.Access {
+		in.Access[access] = r.access.ask(ctx, r.Client, in.FleetWorkload.Namespace, access)
 	}
 	if reads.Namespace {
 		in.Namespace = r.readNamespace(ctx, in.FleetWorkload.Namespace)

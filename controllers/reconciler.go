@@ -68,6 +68,7 @@ type Reconciler struct {
 
 	first   atomic.Pointer[time.Time]
 	written writes
+	access  accesses
 }
 
 // BackendEvent says that something about a FleetWorkload changed, on a backend or among what its pods refer to. With the

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,22 +24,25 @@ var _ = Describe("A cluster that is lost for long", Label("placement", "karmada"
 		sharedOperator(ctx)
 		lost, kept, spare := world.members[1], world.members[0], world.members[2]
 		namespace := newNamespace(ctx, "failover")
-		var replaced, stays []*v1alpha1.FleetWorkload
+		var replaced, moves, stays []*v1alpha1.FleetWorkload
 		for _, b := range backends {
-			fw := workload(namespace, "replaced-"+b, b, cloneSet, 4)
-			fw.Spec.Placement = v1alpha1.Placement{
-				Clusters: &v1alpha1.ClusterSelector{}, NumberOfClusters: ptr(int32(2)), Division: divided(),
-				Failover: &v1alpha1.Failover{TolerationSeconds: ptr(int32(5))},
+			for prefix, list := range map[string]*[]*v1alpha1.FleetWorkload{"replaced-": &replaced, "moves-": &moves} {
+				fw := workload(namespace, prefix+b, b, cloneSet, 4)
+				fw.Spec.Placement = v1alpha1.Placement{
+					Clusters: &v1alpha1.ClusterSelector{}, NumberOfClusters: ptr(int32(2)), Division: divided(),
+					Failover: &v1alpha1.Failover{TolerationSeconds: ptr(int32(5))},
+				}
+				*list = append(*list, create(ctx, fw))
 			}
-			replaced = append(replaced, create(ctx, fw))
 			// Nothing can take the place of a cluster that is named.
 			named := workload(namespace, "stays-"+b, b, cloneSet, 1)
 			named.Spec.Placement = v1alpha1.Placement{Clusters: on(lost), Failover: &v1alpha1.Failover{TolerationSeconds: ptr(int32(5))}}
 			stays = append(stays, create(ctx, named))
 		}
-		becomesReady(ctx, append(replaced, stays...)...)
+		twos := slices.Concat(replaced, moves)
+		becomesReady(ctx, slices.Concat(twos, stays)...)
 		var before []map[string]string
-		for _, fw := range replaced {
+		for _, fw := range twos {
 			Expect(row(fw, lost).Desired).To(HaveValue(BeEquivalentTo(2)))
 			before = append(before, of(kept, podUIDs(ctx, fw)))
 		}
@@ -46,7 +50,7 @@ var _ = Describe("A cluster that is lost for long", Label("placement", "karmada"
 		resume := func(ctx SpecContext) { Expect(world.fleet.ResumeMember(ctx, lost)).To(Succeed()) }
 		DeferCleanup(resume, NodeTimeout(2*time.Minute))
 		Expect(world.fleet.PauseMember(ctx, lost)).To(Succeed())
-		for _, fw := range replaced {
+		for _, fw := range twos {
 			eventually(ctx, fw, 3*time.Minute, func(g Gomega) {
 				g.Expect(isReady(fw)).To(BeTrue())
 				g.Expect(row(fw, lost).GivenUp).To(Equal(metav1.ConditionTrue))
@@ -60,13 +64,27 @@ var _ = Describe("A cluster that is lost for long", Label("placement", "karmada"
 				g.Expect(row(fw, lost).GivenUp).To(BeEmpty())
 			})
 		}
+		By("those that run it move to another backend; the lost one is waited for, and is not among them")
+		for _, fw := range moves {
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = otherBackend(fw.Spec.Backend) })
+		}
+		for _, fw := range moves {
+			eventually(ctx, fw, readyTimeout, func(g Gomega) {
+				g.Expect(fw.Status.Migration).NotTo(BeNil())
+				g.Expect(fw.Status.Migration.Phase).To(Equal(v1alpha1.MigrationPhaseReleasing), describe(fw))
+				g.Expect(fw.Status.Ready).To(Equal("4/4"))
+				g.Expect(condition(fw, v1alpha1.ConditionReady).Message).To(ContainSubstring(lost))
+			})
+		}
+
 		resume(ctx)
-		for i, fw := range replaced {
+		for i, fw := range twos {
 			// Karmada tries again with delays that have grown while the cluster was lost.
 			eventually(ctx, fw, 4*time.Minute, func(g Gomega) {
 				g.Expect(isReady(fw)).To(BeTrue())
 				g.Expect(fw.Status.Clusters).To(HaveLen(2))
 			})
+			Expect(fw.Status.Backend).To(Equal(fw.Spec.Backend))
 			eventuallyAbsent(ctx, member(lost), cloneSet, client.ObjectKeyFromObject(fw))
 			Expect(of(kept, podUIDs(ctx, fw))).To(Equal(before[i]), "pods of %s were touched", kept)
 		}

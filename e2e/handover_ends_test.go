@@ -89,6 +89,40 @@ var _ = Describe("A workload that is deleted during its hand-over", Label("hando
 	}, SpecTimeout(12*time.Minute))
 })
 
+var _ = Describe("A workload that is made again in the middle of its hand-over", Label("handover", "orphan", "karmada", "ocm"), func() {
+	BeforeEach(func(ctx SpecContext) { sharedOperator(ctx) })
+
+	It("takes over what stayed, on either backend, with the same pods", func(ctx SpecContext) {
+		orphan := func(fw *v1alpha1.FleetWorkload) { fw.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
+		convoys := newConvoys(ctx, "again", onTwo("stays", orphan), onTwo("moves", orphan))
+		turn(ctx, named(convoys)...)
+		asks(ctx, 1, named(convoys)...) // one cluster is the target's, the other one the source's
+		for _, c := range convoys {
+			for _, r := range c.all {
+				Expect(hub().Delete(ctx, r.fw)).To(Succeed())
+			}
+		}
+		for _, c := range convoys {
+			for _, r := range c.all {
+				goneWithin(ctx, r.fw, deleteTimeout+2*time.Minute)
+				backend := r.backend
+				if r.name == "moves" {
+					backend = otherBackend(r.backend)
+				}
+				r.fw = onTwo(r.name)(c.namespace, backend).fw
+				r.fw.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+				create(ctx, r.fw)
+			}
+		}
+		for _, c := range convoys {
+			for _, r := range c.all {
+				becomesReady(ctx, r.fw)
+			}
+			c.unharmed(ctx)
+		}
+	}, SpecTimeout(12*time.Minute))
+})
+
 // unowned wants no backend to know a workload's objects on members as its own. A word of Karmada that means nothing
 // without its label stays: nobody is left to take it away.
 func unowned(ctx context.Context, r *livedOn) {

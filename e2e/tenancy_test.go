@@ -6,12 +6,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +51,7 @@ var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada",
 				"name": "bound", "namespaceSelector": labelled("bound"), "backends": []any{"karmada"}, "dependencies": "Refused",
 				"kinds": []any{object{"group": "apps", "kind": "Deployment"}},
 			},
+			object{"name": "accounts", "namespaceSelector": labelled("accounts"), "serviceAccountName": "Required"},
 		}}})
 		o.start(ctx)
 	})
@@ -132,6 +136,50 @@ var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada",
 		Expect(podUIDs(ctx, fw)).To(Equal(pods))
 		remove(ctx, fw)
 	})
+
+	for _, backend := range backends {
+		It("is what the ServiceAccount that is named may create, as long as it may, on "+backend, func(ctx SpecContext) {
+			chosenBy(ctx, namespace, "accounts")
+			fw := workload(namespace, "accounted-"+backend, backend, deployment, 1)
+			fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-` + backend + `"},"data":{"a":"1"}}`)}}
+			create(ctx, fw)
+			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)).To(ContainSubstring("with serviceAccountName: Required"))
+			account := "deployer-" + backend
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.ServiceAccountName = account })
+			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonServiceAccountForbidden)).To(ContainSubstring(
+				"%q: this ServiceAccount may not create configmaps; create deployments.apps. Nothing is changed", account))
+
+			By("a right is given: it is seen without an edit")
+			role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}, Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}},
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+			}}
+			Expect(hub().Create(ctx, role)).To(Succeed())
+			binding := &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+			}
+			Expect(hub().Create(ctx, binding)).To(Succeed())
+			becomesReady(ctx, fw)
+			pods := podUIDs(ctx, fw)
+			Expect(pods).To(HaveLen(len(world.members)))
+
+			By("and is taken away: edits wait, what runs stays, and it can be deleted")
+			Expect(hub().Delete(ctx, binding)).To(Succeed())
+			Eventually(func(g Gomega) {
+				refresh(ctx, fw)
+				edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) {
+					metav1.SetMetaDataAnnotation(&fw.ObjectMeta, "example.com/looked", time.Now().String())
+				})
+				g.Expect(condition(fw, v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonServiceAccountForbidden))
+			}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
+			becomesStalled(ctx, fw, v1alpha1.ReasonServiceAccountForbidden)
+			Expect(podUIDs(ctx, fw)).To(Equal(pods))
+			remove(ctx, fw)
+		}, SpecTimeout(6*time.Minute))
+	}
 
 	It("refuses other kinds, dependencies and namespaces of systems", func(ctx SpecContext) {
 		chosenBy(ctx, namespace, "bound")

@@ -84,6 +84,8 @@ const (
 	ReasonBackendForbidden = "BackendForbidden"
 	// ReasonBackendRejected surfaces when the backend's API server refuses an object as invalid.
 	ReasonBackendRejected = "BackendRejected"
+	// ReasonServiceAccountForbidden surfaces when spec.serviceAccountName may not create what is to be shipped.
+	ReasonServiceAccountForbidden = "ServiceAccountForbidden"
 	// ReasonDependencyMissing surfaces when pods refer to an object that the FleetWorkload's namespace lacks; what would
 	// start without it waits.
 	ReasonDependencyMissing = "DependencyMissing"

@@ -110,6 +110,15 @@ type FleetWorkloadSpec struct {
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
+	// serviceAccountName names a ServiceAccount of this namespace on the management cluster. Only what it may create here is shipped, of the
+	// template and the companions, and only dependencies that it may get. It is asked again and again: when a right is taken from it,
+	// nothing more is written, and nothing is removed. When absent, nobody is asked.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// backendOptions are merged over what the driver renders, for what only one backend knows.
 	// +optional
 	BackendOptions *BackendOptions `json:"backendOptions,omitempty"`

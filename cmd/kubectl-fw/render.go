@@ -247,6 +247,9 @@ func (b backend) read(in *pass.In, reads pass.Reads) {
 			in.Sides[b.name] = b.side(read)
 		}
 	}
+	for _, access := range reads.Access { // whoever renders does it for themselves
+		in.Access[access] = pass.Answer{Allowed: true}
+	}
 	if reads.Namespace {
 		in.Namespace = b.namespace(in.FleetWorkload.Namespace)
 	}

@@ -24,10 +24,7 @@ func (d *Decision) admit() error {
 	if err = d.refusal(); err == nil {
 		return nil
 	}
-	if d.handOver != nil {
-		d.freeze(d.backend)
-	}
-	return stall(v1alpha1.ReasonNotAllowed, "%s", err)
+	return d.standStill(stall(v1alpha1.ReasonNotAllowed, "%s", err))
 }
 
 // learnTerms finds what the namespace may use.
@@ -61,6 +58,9 @@ func (d *Decision) refusal() error {
 		}
 	}
 	if err := d.terms.Kind(d.work.kind.GVK().GroupKind(), d.work.kind.ClusterScoped); err != nil {
+		return err
+	}
+	if err := d.terms.ServiceAccount(fw.Spec.ServiceAccountName); err != nil {
 		return err
 	}
 	if d.spec.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {

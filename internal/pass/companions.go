@@ -40,16 +40,14 @@ func (d *Decision) gather() error {
 	default:
 		d.travel.prune = backends.PruneAll
 	}
-	if !p.Propagates() {
-		d.Refers = &[]plan.Need{}
-		return nil
-	}
-	needs, err := p.Needs(d.wanted())
+	needs, err := d.needs()
 	if err != nil {
 		return err
 	}
-	needs = slices.DeleteFunc(needs, func(n plan.Need) bool { return slices.Contains(d.in.LeaveOut, n.Kind) })
 	d.Refers = &needs
+	if err := d.authorize(needs); err != nil {
+		return err
+	}
 	for _, n := range needs {
 		if _, known := d.in.Objects[n.String()]; !known {
 			d.Reads.Objects = append(d.Reads.Objects, n)
@@ -65,6 +63,15 @@ func (d *Decision) gather() error {
 	}
 	plan.SortCompanions(d.travel.companions)
 	return nil
+}
+
+// needs are what the pods refer to and is to be sent.
+func (d *Decision) needs() ([]plan.Need, error) {
+	if !d.work.plan.Propagates() {
+		return []plan.Need{}, nil
+	}
+	needs, err := d.work.plan.Needs(d.wanted())
+	return slices.DeleteFunc(needs, func(n plan.Need) bool { return slices.Contains(d.in.LeaveOut, n.Kind) }), err
 }
 
 // wanted are the targets that are to have the workload.

@@ -63,7 +63,7 @@ func (d *Decision) handingOver() []step {
 	}
 }
 
-// readKeptSpec reads the spec as it was when the hand-over began. Scaling, suspending and the strategy do not wait.
+// readKeptSpec reads the spec as it was when the hand-over began. Scaling, suspending, the strategy and the account do not wait.
 func (d *Decision) readKeptSpec() error {
 	fw, name, kept := d.in.FleetWorkload, d.record.migration.SpecRevision, d.in.Kept
 	if kept == nil || kept.Name != name {
@@ -92,6 +92,7 @@ func (d *Decision) readKeptSpec() error {
 	d.spec = fw.DeepCopy()
 	d.spec.Spec = *spec.DeepCopy()
 	d.spec.Spec.Replicas, d.spec.Spec.Suspend, d.spec.Spec.Backend = fw.Spec.Replicas, fw.Spec.Suspend, fw.Spec.Backend
+	d.spec.Spec.ServiceAccountName = fw.Spec.ServiceAccountName
 	d.here = d.in.Aliases.Written(d.spec, d.record.migration.From)
 	return nil
 }

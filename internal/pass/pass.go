@@ -73,10 +73,28 @@ type In struct {
 	Trial *Trial
 	// Rivals are the other FleetWorkloads that have an object of the same kind and name.
 	Rivals *[]Rival
+	// Access says what ServiceAccounts may do.
+	Access map[Access]Answer
 	// Namespace is that of the FleetWorkload.
 	Namespace *Namespace
 	// Restarts count the restarts of the pods that run in clusters, by RestartsRead.Cluster.
 	Restarts map[string]*int32
+}
+
+// Access asks whether a ServiceAccount of the FleetWorkload's namespace may do something on the management cluster.
+type Access struct {
+	ServiceAccount, Verb, Group, Resource string
+	// Namespace is empty for objects without one.
+	Namespace string
+	// Name is empty for objects of any name.
+	Name string
+}
+
+// Answer is what was answered.
+type Answer struct {
+	Allowed bool
+	// Err is why nobody could tell.
+	Err error
 }
 
 // Namespace is what was found of one on the management cluster.
@@ -130,6 +148,7 @@ type Reads struct {
 	KeptSpec string
 	Objects  []plan.Need
 	Turn     bool
+	Access   []Access
 	// Namespace asks for the FleetWorkload's.
 	Namespace bool
 	Trial     *TrialRead
@@ -140,7 +159,7 @@ type Reads struct {
 
 // Empty tells whether everything is known.
 func (r Reads) Empty() bool {
-	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && !r.Namespace && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0
+	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && !r.Namespace && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0 && len(r.Access) == 0
 }
 
 // RivalsRead asks for the FleetWorkloads that have an object of that kind and name, in one namespace or, when it is empty, in all.

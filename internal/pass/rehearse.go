@@ -16,6 +16,7 @@ func Rehearse(in In, read func(*In, Reads)) (*Decision, *aggregate.Problem) {
 	var d *Decision
 	for range mostRehearsed {
 		in.Sides, in.Objects, in.Restarts = map[string]*Side{}, map[string]Object{}, map[string]*int32{}
+		in.Access = map[Access]Answer{}
 		in.Turn, in.Trial, in.Kept = nil, nil, nil
 		for d = Decide(in); !d.Reads.Empty(); d = Decide(in) {
 			read(&in, d.Reads)

@@ -42,7 +42,15 @@ type Rule struct {
 	ClusterScopedKinds []Kind `json:"clusterScopedKinds,omitempty"`
 	// Dependencies say whether spec.dependencies may be Propagate: Allowed or Refused. When absent: Allowed.
 	Dependencies Dependencies `json:"dependencies,omitempty"`
+	// ServiceAccountName says whether spec.serviceAccountName must be set: Required. When absent, it may be left out.
+	ServiceAccountName ServiceAccount `json:"serviceAccountName,omitempty"`
 }
+
+// ServiceAccount says whether FleetWorkloads must name one.
+type ServiceAccount string
+
+// ServiceAccountRequired refuses FleetWorkloads without spec.serviceAccountName.
+const ServiceAccountRequired ServiceAccount = "Required"
 
 // Kind names a kind in all its versions.
 type Kind struct {
@@ -168,6 +176,15 @@ func (t Terms) Dependencies() error {
 		"set it to Ignore and have them on the clusters another way")
 }
 
+// ServiceAccount refuses that nobody is asked what may be shipped.
+func (t Terms) ServiceAccount(name string) error {
+	if t.rule == nil || t.rule.ServiceAccountName != ServiceAccountRequired || name != "" {
+		return nil
+	}
+	return t.refuse("spec.serviceAccountName", name, t.may("serviceAccountName", string(ServiceAccountRequired)),
+		"name a ServiceAccount of the namespace that may create what is shipped")
+}
+
 // may says what a rule, or the default, allows.
 func (t Terms) may(what, allowed string) string {
 	by := "no tenancy rule chooses this namespace"
@@ -233,6 +250,9 @@ func (r Rule) check(at string, backends []string) (errs []error) {
 	}
 	if !slices.Contains([]Dependencies{"", DependenciesAllowed, DependenciesRefused}, r.Dependencies) {
 		errs = append(errs, fmt.Errorf("%s.dependencies: %q is neither %s nor %s", at, r.Dependencies, DependenciesAllowed, DependenciesRefused))
+	}
+	if r.ServiceAccountName != "" && r.ServiceAccountName != ServiceAccountRequired {
+		errs = append(errs, fmt.Errorf("%s.serviceAccountName: %q is not %s", at, r.ServiceAccountName, ServiceAccountRequired))
 	}
 	return errs
 }

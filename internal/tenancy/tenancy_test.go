@@ -24,7 +24,7 @@ func example() Tenancy {
 			},
 			{
 				Name: "both", Namespaces: []string{"shop"}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
-				Backends: []string{}, Dependencies: DependenciesRefused,
+				Backends: []string{}, Dependencies: DependenciesRefused, ServiceAccountName: ServiceAccountRequired,
 			},
 			{Name: "shop", Namespaces: []string{"shop"}, Backends: []string{"ocm"}, Kinds: []Kind{{Group: "apps", Kind: "*"}}},
 		},
@@ -58,6 +58,9 @@ func TestWhatANamespaceMayUse(t *testing.T) {
 		"a cluster-scoped kind that is only among kinds": {"shop", nil, kind(schema.GroupKind{Group: "apps", Kind: "Thing"}, true), "it has no namespace"},
 		"a cluster-scoped kind of the rule":              {"ops", platform, kind(sidecarSet, true), ""},
 		"another cluster-scoped kind":                    {"ops", platform, kind(schema.GroupKind{Kind: "Node"}, true), "clusterScopedKinds: SidecarSet.apps.kruise.io"},
+		"no account, without a rule":                     {"bank", nil, account(""), ""},
+		"no account where one is required":               {"shop", prod, account(""), "with serviceAccountName: Required; name a ServiceAccount"},
+		"an account where one is required":               {"shop", prod, account("deployer"), ""},
 		"dependencies, without a rule":                   {"bank", nil, Terms.Dependencies, ""},
 		"dependencies, with a rule that says nothing":    {"shop", nil, Terms.Dependencies, ""},
 		"dependencies that are refused":                  {"shop", prod, Terms.Dependencies, "set it to Ignore"},
@@ -74,6 +77,10 @@ func TestWhatANamespaceMayUse(t *testing.T) {
 }
 
 func backend(name string) func(Terms) error { return func(t Terms) error { return t.Backend(name) } }
+
+func account(name string) func(Terms) error {
+	return func(t Terms) error { return t.ServiceAccount(name) }
+}
 
 func kind(k schema.GroupKind, clusterScoped bool) func(Terms) error {
 	return func(t Terms) error { return t.Kind(k, clusterScoped) }
@@ -125,6 +132,7 @@ func TestCheck(t *testing.T) {
 		"a backend that there is not":  {Tenancy{Rules: []Rule{{Name: "a", Backends: []string{"ocm", "omc"}}}}, `t.rules[0].backends[1]: "omc"`},
 		"a kind without a kind":        {Tenancy{Rules: []Rule{{Name: "a", Kinds: []Kind{{Group: "apps"}}}}}, "t.rules[0].kinds[0].kind"},
 		"a cluster-scoped one too":     {Tenancy{Rules: []Rule{{Name: "a", ClusterScopedKinds: []Kind{{}}}}}, "t.rules[0].clusterScopedKinds[0].kind"},
+		"accounts of another word":     {Tenancy{Rules: []Rule{{Name: "a", ServiceAccountName: "Some"}}}, `t.rules[0].serviceAccountName: "Some"`},
 		"dependencies of another word": {Tenancy{Rules: []Rule{{Name: "a", Dependencies: "Some"}}}, `t.rules[0].dependencies: "Some"`},
 	} {
 		errs := test.tenancy.Check("t", []string{"karmada", "ocm"})
