@@ -24,7 +24,10 @@ type Workload struct {
 	Resource string
 	// Namespace is empty for cluster-scoped kinds.
 	Namespace string
-	Name      string
+	// NamespaceLabels are those with which the namespace is made where it is missing: its Pod Security levels on the management cluster.
+	// A namespace that is there keeps what it has.
+	NamespaceLabels map[string]string
+	Name            string
 	// ReplicasPath leads to the number of replicas, such as spec, replicas. It is empty for kinds without replicas.
 	ReplicasPath []string
 	// Feedback are the status fields to bring back. Drivers whose backend returns the whole status may ignore them.

@@ -13,10 +13,10 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
-// How long an answer counts, and how many are remembered. A right that is taken away is missed for a minute at most, and one that is given
-// is seen after ten seconds.
+// How long an answer counts, and how many are remembered. A right that is taken away is missed for half a minute at most, and one that is
+// given is seen after ten seconds.
 const (
-	allowedCounts  = time.Minute
+	allowedCounts  = 30 * time.Second
 	refusedCounts  = 10 * time.Second
 	answersAtMost  = 10_000
 	accountPrefix  = "system:serviceaccount:"

@@ -98,11 +98,11 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 	return nil
 }
 
-// readNamespace reads the namespace's labels.
+// readNamespace reads the namespace's labels. One that is gone has none.
 func (r *Reconciler) readNamespace(ctx context.Context, name string) *pass.Namespace {
 	namespace := namespaceMetadata()
 	err := r.Get(ctx, client.ObjectKey{Name: name}, namespace)
-	return &pass.Namespace{Labels: namespace.Labels, Err: err}
+	return &pass.Namespace{Labels: namespace.Labels, Err: client.IgnoreNotFound(err)}
 }
 
 func (r *Reconciler) readSide(ctx context.Context, read pass.SideRead) *pass.Side {

@@ -85,13 +85,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 			return fmt.Errorf("index fleetworkloads by %s: %w", name, err)
 		}
 	}
-	build := ctrl.NewControllerManagedBy(mgr)
-	if r.Tenancy.NeedsLabels() {
-		build = build.WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.requestsIn),
-			builder.WithPredicates(predicate.LabelChangedPredicate{}))
-	}
-	return build.
+	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.FleetWorkload{}).
+		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.requestsIn),
+			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Named("fleetworkload").
 		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
 		WatchesRawSource(source.TypedChannel(r.Turns.wake, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).

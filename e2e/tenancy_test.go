@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -137,38 +138,45 @@ var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada",
 		remove(ctx, fw)
 	})
 
-	for _, backend := range backends {
-		It("is what the ServiceAccount that is named may create, as long as it may, on "+backend, func(ctx SpecContext) {
-			chosenBy(ctx, namespace, "accounts")
+	It("is what the ServiceAccount that is named may create, as long as it may", func(ctx SpecContext) {
+		chosenBy(ctx, namespace, "accounts")
+		const account = "deployer"
+		var all []*v1alpha1.FleetWorkload
+		for _, backend := range backends {
 			fw := workload(namespace, "accounted-"+backend, backend, deployment, 1)
-			fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-` + backend + `"},"data":{"a":"1"}}`)}}
-			create(ctx, fw)
+			fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-` + backend + `"},"data":{"a":"1"}}`)}}
+			all = append(all, create(ctx, fw))
+		}
+		for _, fw := range all {
 			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)).To(ContainSubstring("with serviceAccountName: Required"))
-			account := "deployer-" + backend
 			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.ServiceAccountName = account })
 			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonServiceAccountForbidden)).To(ContainSubstring(
 				"%q: this ServiceAccount may not create configmaps; create deployments.apps. Nothing is changed", account))
+		}
 
-			By("a right is given: it is seen without an edit")
-			role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}, Rules: []rbacv1.PolicyRule{
-				{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}},
-				{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
-			}}
-			Expect(hub().Create(ctx, role)).To(Succeed())
-			binding := &rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
-				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
-			}
-			Expect(hub().Create(ctx, binding)).To(Succeed())
-			becomesReady(ctx, fw)
-			pods := podUIDs(ctx, fw)
-			Expect(pods).To(HaveLen(len(world.members)))
+		By("a right is given: it is seen without an edit")
+		named := metav1.ObjectMeta{Namespace: namespace, Name: account}
+		Expect(hub().Create(ctx, &rbacv1.Role{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		}})).To(Succeed())
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+		}
+		Expect(hub().Create(ctx, binding)).To(Succeed())
+		becomesReady(ctx, all...)
+		pods := map[string]map[string]string{}
+		for _, fw := range all {
+			pods[fw.Name] = podUIDs(ctx, fw)
+			Expect(pods[fw.Name]).To(HaveLen(len(world.members)))
+		}
 
-			By("and is taken away: edits wait, what runs stays, and it can be deleted")
-			Expect(hub().Delete(ctx, binding)).To(Succeed())
+		By("and is taken away: edits wait, what runs stays, and it can be deleted")
+		Expect(hub().Delete(ctx, binding)).To(Succeed())
+		for _, fw := range all {
 			Eventually(func(g Gomega) {
-				refresh(ctx, fw)
 				edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) {
 					metav1.SetMetaDataAnnotation(&fw.ObjectMeta, "example.com/looked", time.Now().String())
 				})
@@ -176,10 +184,25 @@ var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada",
 			}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
 			becomesStalled(ctx, fw, v1alpha1.ReasonServiceAccountForbidden)
-			Expect(podUIDs(ctx, fw)).To(Equal(pods))
+			Expect(podUIDs(ctx, fw)).To(Equal(pods[fw.Name]))
 			remove(ctx, fw)
-		}, SpecTimeout(6*time.Minute))
-	}
+		}
+	}, SpecTimeout(6*time.Minute))
+
+	It("is, on members, held to the Pod Security of the management cluster", func(ctx SpecContext) {
+		for _, backend := range backends {
+			const level = "pod-security.kubernetes.io/enforce"
+			secure := newNamespace(ctx, "secure")
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: secure}}
+			Expect(hub().Patch(ctx, ns, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+level+`":"baseline","team":"shop"}}}`)))).To(Succeed())
+			becomesReady(ctx, create(ctx, workload(secure, "web", backend, deployment, 1)))
+			for _, name := range world.members {
+				Expect(member(name).Get(ctx, client.ObjectKey{Name: secure}, ns)).To(Succeed())
+				Expect(ns.Labels).To(HaveKeyWithValue(level, "baseline"), "on %s", name)
+				Expect(ns.Labels).NotTo(HaveKey("team"), "on %s", name)
+			}
+		}
+	})
 
 	It("refuses other kinds, dependencies and namespaces of systems", func(ctx SpecContext) {
 		chosenBy(ctx, namespace, "bound")

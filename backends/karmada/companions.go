@@ -117,7 +117,7 @@ func (d *Driver) applyCarrier(
 	}
 	if step.create != nil {
 		if !*namespace {
-			if err := d.ensureNamespace(ctx, c.Object.GetNamespace()); err != nil {
+			if err := d.ensureNamespace(ctx, c.Object.GetNamespace(), desired.Workload.NamespaceLabels); err != nil {
 				return step, err
 			}
 			*namespace = true

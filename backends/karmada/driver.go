@@ -465,7 +465,7 @@ func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *re
 	if live.policy != nil || live.override != nil || live.template != nil || desired.Workload.Namespace == "" {
 		return nil
 	}
-	return d.ensureNamespace(ctx, desired.Workload.Namespace)
+	return d.ensureNamespace(ctx, desired.Workload.Namespace, desired.Workload.NamespaceLabels)
 }
 
 func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstructured.Unstructured) error {
@@ -524,8 +524,10 @@ func kindOf(obj *unstructured.Unstructured) string {
 	return obj.GetKind()
 }
 
-func (d *Driver) ensureNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+// ensureNamespace makes a namespace that is missing, with these labels: Karmada makes it on the members as it is here
+// (pkg/controllers/namespace). One that is there is left as it is.
+func (d *Driver) ensureNamespace(ctx context.Context, name string, labels map[string]string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	err := d.client.Get(ctx, types.NamespacedName{Name: name}, &corev1.Namespace{})
 	if err == nil {
 		return nil

@@ -37,6 +37,7 @@ func unmanagedNamespace(rendered, live *unstructured.Unstructured, isApplied, en
 		return rendered
 	}
 	work := rendered.DeepCopy()
+	withoutLabels(work) // from here on the agent writes, and what the member has there is the member's
 	configs, _, _ := unstructured.NestedSlice(work.Object, "spec", "manifestConfigs")
 	if config, is := configs[0].(map[string]any); is {
 		config["updateStrategy"] = forcedApply()
@@ -50,6 +51,16 @@ func unmanagedNamespace(rendered, live *unstructured.Unstructured, isApplied, en
 	spec, _, _ := unstructured.NestedMap(work.Object, "spec")
 	annotate(work, annotationHash, hashOf(spec))
 	return work
+}
+
+// withoutLabels leaves the namespace's labels out of its ManifestWork.
+func withoutLabels(work *unstructured.Unstructured) {
+	manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+	if manifest, is := manifests[0].(map[string]any); is {
+		unstructured.RemoveNestedField(manifest, "metadata", "labels")
+	}
+	// renderNamespaceWork has put them there.
+	_ = unstructured.SetNestedSlice(work.Object, manifests, "spec", "workload", "manifests")
 }
 
 // forcedApply is server-side apply by the agent, whoever had the fields. The manager is written out although it is the default: the list
@@ -79,7 +90,7 @@ func (d *Driver) observeNamespaces(ctx context.Context, query backends.Query, cl
 		return nil
 	}
 	for i := range clusters {
-		work := renderNamespaceWork(clusters[i].Cluster, query.Workload.Namespace)
+		work := renderNamespaceWork(clusters[i].Cluster, query.Workload)
 		live, err := d.cached(ctx, work)
 		if err != nil {
 			return err

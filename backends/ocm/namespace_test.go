@@ -5,12 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/fleetworkload/fleetworkload/backends"
 )
 
 // TestANamespaceIsFreedOnce at the end of a hand-over: the mark is taken, then dropped, and then nothing is written any more, whoever
 // has workloads in it.
 func TestANamespaceIsFreedOnce(t *testing.T) {
-	rendered := renderNamespaceWork("m1", "shop")
+	rendered := renderNamespaceWork("m1", backends.Workload{Namespace: "shop", NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}})
 	label := func(work *unstructured.Unstructured) (value string, is bool) {
 		value, is, _ = unstructured.NestedString(firstManifest(work), "metadata", "labels", managedByKarmada)
 		return value, is
@@ -23,6 +25,9 @@ func TestANamespaceIsFreedOnce(t *testing.T) {
 	taken := unmanagedNamespace(rendered, rendered, true, true)
 	if value, is := label(taken); !is || value != "" || strategyOf(taken) != workv1.UpdateStrategyTypeServerSideApply {
 		t.Fatalf("the mark is not taken: %v", taken)
+	}
+	if labels, _, _ := unstructured.NestedStringMap(firstManifest(taken), "metadata", "labels"); len(labels) != 1 {
+		t.Errorf("the agent is to write the labels %v, which are the member's by now", labels)
 	}
 	if _, is := label(rendered); is || taken.GetAnnotations()[annotationHash] == rendered.GetAnnotations()[annotationHash] {
 		t.Error("what was rendered has changed, or has the same hash")

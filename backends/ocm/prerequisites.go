@@ -21,7 +21,7 @@ var groupsOfAdmin = []string{"", "apps", "autoscaling", "batch", "extensions", "
 func renderPrerequisites(cluster string, workload backends.Workload) []*unstructured.Unstructured {
 	var works []*unstructured.Unstructured
 	if needsNamespace(workload.Namespace) {
-		works = append(works, renderNamespaceWork(cluster, workload.Namespace))
+		works = append(works, renderNamespaceWork(cluster, workload))
 	}
 	if !slices.Contains(groupsOfAdmin, workload.GVK.Group) {
 		works = append(works, renderRightsWork(cluster, workload.GVK.Group, workload.Resource))
@@ -47,10 +47,17 @@ func needsNamespace(namespace string) bool {
 }
 
 // renderNamespaceWork creates the namespace and never touches or removes it; but see unmanagedNamespace.
-func renderNamespaceWork(cluster, namespace string) *unstructured.Unstructured {
-	manifest := map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace},
+func renderNamespaceWork(cluster string, workload backends.Workload) *unstructured.Unstructured {
+	namespace := workload.Namespace
+	metadata := map[string]any{"name": namespace}
+	if len(workload.NamespaceLabels) > 0 {
+		labels := map[string]any{}
+		for key, value := range workload.NamespaceLabels {
+			labels[key] = value
+		}
+		metadata["labels"] = labels
 	}
+	manifest := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 	return renderPrerequisite(cluster, namespaceWorkName(namespace), prerequisiteNamespace, manifest,
 		map[string]any{"group": "", "resource": "namespaces", "namespace": "", "name": namespace},
 		map[string]any{"type": string(workv1.UpdateStrategyTypeCreateOnly)},

@@ -138,6 +138,7 @@ func (t *clusterPlan) addCompanions(desired backends.Desired, carry func(backend
 		t.carriers = append(t.carriers, carry(c, *t))
 		needs := renderPrerequisites(t.cluster, backends.Workload{
 			GVK: c.Object.GroupVersionKind(), Resource: c.Resource, Namespace: c.Object.GetNamespace(),
+			NamespaceLabels: desired.Workload.NamespaceLabels,
 		})
 		for _, prerequisite := range needs {
 			if !has[prerequisite.GetName()] {

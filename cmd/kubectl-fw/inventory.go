@@ -16,6 +16,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
@@ -116,7 +117,8 @@ func (b inventoryBackend) fleet() backends.Fleet {
 func (inv *inventory) backend(name string) (backend, error) {
 	for _, b := range inv.Backends {
 		if b.Name == name {
-			return backend{name: name, kind: b.Type, ocm: b.OCM, fleet: b.fleet(), features: featuresOf(b.Type), tenancy: tenancy.Everything()}, nil
+			return backend{name: name, kind: b.Type, ocm: b.OCM, fleet: b.fleet(), features: featuresOf(b.Type), tenancy: tenancy.Everything(),
+				namespace: func(string) *pass.Namespace { return &pass.Namespace{} }}, nil
 		}
 	}
 	return backend{}, backends.ErrNotConfigured

@@ -170,7 +170,7 @@ type backend struct {
 	aliases plan.Aliases
 	// tenancy is that of the operator's configuration; offline nothing bounds what may be rendered.
 	tenancy tenancy.Tenancy
-	// namespace asks the management cluster for one. It is nil offline.
+	// namespace asks the management cluster for one; offline it has no labels.
 	namespace func(name string) *pass.Namespace
 }
 

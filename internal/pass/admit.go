@@ -2,6 +2,7 @@ package pass
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -27,22 +28,34 @@ func (d *Decision) admit() error {
 	return d.standStill(stall(v1alpha1.ReasonNotAllowed, "%s", err))
 }
 
-// learnTerms finds what the namespace may use.
+// learnTerms finds what the namespace may use, and how it is made where it is missing.
 func (d *Decision) learnTerms() (err error) {
-	var labels map[string]string
-	if d.in.Tenancy.NeedsLabels() {
-		switch namespace := d.in.Namespace; {
-		case namespace == nil:
-			d.Reads.Namespace = true
-			return errEnough
-		case namespace.Err != nil:
-			return fmt.Errorf("read the labels of the namespace: %w", namespace.Err)
-		default:
-			labels = namespace.Labels
-		}
+	switch namespace := d.in.Namespace; {
+	case namespace == nil:
+		d.Reads.Namespace = true
+		return errEnough
+	case namespace.Err != nil:
+		return fmt.Errorf("read the labels of the namespace: %w", namespace.Err)
 	}
-	d.terms, err = d.in.Tenancy.Of(d.in.FleetWorkload.Namespace, labels)
+	d.namespaceLabels = podSecurity(d.in.Namespace.Labels)
+	d.terms, err = d.in.Tenancy.Of(d.in.FleetWorkload.Namespace, d.in.Namespace.Labels)
 	return err
+}
+
+// podSecurity are the labels by which Kubernetes knows what pods of a namespace may do
+// (https://kubernetes.io/docs/concepts/security/pod-security-admission); nil when there are none.
+func podSecurity(labels map[string]string) map[string]string {
+	var found map[string]string
+	for key, value := range labels {
+		if !strings.HasPrefix(key, "pod-security.kubernetes.io/") {
+			continue
+		}
+		if found == nil {
+			found = map[string]string{}
+		}
+		found[key] = value
+	}
+	return found
 }
 
 // refusal is the first thing that is not allowed. A backend to which the workload is to move is looked at before a hand-over begins; meanwhile

@@ -72,21 +72,66 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Labels are asked for when a rule chooses by them, and only then.
-func TestANamespaceIsReadWhenItsLabelsCount(t *testing.T) {
+// What cannot be read holds everything back.
+func TestANamespaceIsRead(t *testing.T) {
 	d := moving(t)
 	in := In{Settings: d.in.Settings, FleetWorkload: d.in.FleetWorkload.DeepCopy(), Now: d.now.Time}
 	in.FleetWorkload.Status = v1alpha1.FleetWorkloadStatus{}
-	if Decide(in).Reads.Namespace {
-		t.Error("it is read although no rule chooses by labels")
-	}
-	in.Tenancy = onlyOne()
 	if !Decide(in).Reads.Namespace {
 		t.Error("it is not read")
 	}
 	in.Namespace = &Namespace{Err: errors.New("no right")}
 	if d := Decide(in); d.err == nil || !strings.Contains(d.err.Error(), "no right") {
 		t.Errorf("an error is swallowed: %v", d.err)
+	}
+}
+
+// A namespace that is missing on a member is made with its Pod Security levels, and with no other label.
+func TestPodSecurityTravels(t *testing.T) {
+	d := decideWith(moving(t), func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Backend, fw.Status = "one", v1alpha1.FleetWorkloadStatus{Backend: "one",
+			Workload: &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
+	},
+		map[string]string{"team": "shop", "pod-security.kubernetes.io/enforce": "baseline"})
+	if d.err != nil {
+		t.Fatal(d.err)
+	}
+	got := d.work.plan.Desired(nil).Workload.NamespaceLabels
+	if len(got) != 1 || got["pod-security.kubernetes.io/enforce"] != "baseline" {
+		t.Errorf("it is made with %v", got)
+	}
+	if podSecurity(map[string]string{"team": "shop"}) != nil {
+		t.Error("no level is no label")
+	}
+}
+
+// What a cluster is to lose must not be left on it for good by the release at the end of a hand-over.
+func TestAHandOverWaitsForClustersThatAreLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		ready    metav1.ConditionStatus
+		problems int
+	}{
+		"one that can be reached is waited for": {metav1.ConditionTrue, 0},
+		"one that cannot is a problem":          {metav1.ConditionFalse, 1},
+	} {
+		d := moving(t)
+		d.handOver = nil
+		d.fleet.Clusters[1].Ready = test.ready
+		d.placed.targets = []backends.Target{{Cluster: "m1"}, {Cluster: "m2", Mode: backends.ModeRemove}}
+		d.observed.Clusters = []backends.ClusterObservation{
+			{Cluster: "m1", Applied: metav1.ConditionTrue, Revision: d.work.plan.Revision}, {Cluster: "m2", Presence: backends.PresenceRemoving},
+		}
+		if d.carriedOut() {
+			t.Errorf("%s: the hand-over begins", name)
+		}
+		d.begins = &beginning{next: d.thoughtOf()}
+		d.in.Sides = map[string]*Side{"two": {Err: errors.New("away")}}
+		if err := d.examine(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(strings.Join(d.begins.next.Problems, "\n"), "cluster m2: it is left"); got != test.problems || len(d.Reads.Sides) > 0 {
+			t.Errorf("%s: %d problems: %q", name, got, d.begins.next.Problems)
+		}
 	}
 }
 

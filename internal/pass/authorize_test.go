@@ -22,7 +22,7 @@ func shippedFor(t *testing.T, allowed func(Access) Answer) (d *Decision, asked [
 	fw.Spec.Template.Raw = []byte(strings.Replace(string(fw.Spec.Template.Raw), `"image":"nginx:1"`,
 		`"image":"nginx:1","envFrom":[{"secretRef":{"name":"key"}}]`, 1))
 	fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)}}
-	d, _ = Rehearse(In{Settings: setting.in.Settings, FleetWorkload: fw, Now: setting.now.Time, Rivals: &[]Rival{}}, func(in *In, reads Reads) {
+	d, _ = Rehearse(In{Settings: setting.in.Settings, FleetWorkload: fw, Now: setting.now.Time, Rivals: &[]Rival{}, Namespace: &Namespace{}}, func(in *In, reads Reads) {
 		for _, read := range reads.Sides {
 			in.Sides[read.Backend] = &Side{Features: backends.Features{}, Fleet: setting.fleet, Observed: &backends.Observation{
 				Selection: backends.Selection{Settled: true, Clusters: []string{"m1", "m2"}},

@@ -85,9 +85,21 @@ func (d *Decision) begin() error {
 	return d.firstStep(next)
 }
 
-// carriedOut tells whether every cluster has taken the present manifest, as its report says.
+// left are the clusters that are not to have the workload and on which the backend still has something of it. A release would leave there
+// for ever what is to be removed.
+func (d *Decision) left() (names []string) {
+	wanted := d.wanted()
+	for _, o := range d.observed.Clusters {
+		if !slices.ContainsFunc(wanted, func(t backends.Target) bool { return t.Cluster == o.Cluster }) {
+			names = append(names, o.Cluster)
+		}
+	}
+	return names
+}
+
+// carriedOut tells whether every cluster has taken the present manifest, as its report says, and all that are left have let go of it.
 func (d *Decision) carriedOut() bool {
-	return !slices.ContainsFunc(d.wanted(), func(t backends.Target) bool {
+	return len(d.left()) == 0 && !slices.ContainsFunc(d.wanted(), func(t backends.Target) bool {
 		o, known := d.observed.Of(t.Cluster)
 		return !known || o.Applied != metav1.ConditionTrue || o.Revision != d.work.plan.Revision
 	})
@@ -144,6 +156,12 @@ func (d *Decision) examine() error {
 	if len(d.placed.held) > 0 {
 		problems = append(problems, fmt.Sprintf("spec.placement.failover: %s was given up and keeps what it runs; wait until it is back, or "+
 			"until the others are healthy with purge Graceful, or take it off with purge Immediate", firstOf(d.placed.held)))
+	}
+	for _, name := range d.left() {
+		if c, known := d.fleet.Get(name); known && c.Ready != metav1.ConditionTrue {
+			problems = append(problems, fmt.Sprintf("cluster %s: it is left, still has what it ran, and cannot be reached; wait until it is back, or "+
+				"remove it from backend %q if it does not come back", name, d.backend))
+		}
 	}
 	if err := d.terms.Backend(to); err != nil {
 		d.object(append(problems, err.Error()))

@@ -281,8 +281,10 @@ type Decision struct {
 	observed *backends.Observation
 	placed   placed
 	// terms are what the namespace may use.
-	terms  tenancy.Terms
-	travel travel
+	terms tenancy.Terms
+	// namespaceLabels are those that it is made with.
+	namespaceLabels map[string]string
+	travel          travel
 	// handOver is nil but in a pass with two backends; begins but where a migration may begin.
 	handOver *handOver
 	begins   *beginning

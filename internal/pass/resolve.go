@@ -115,6 +115,7 @@ func (d *Decision) understand() error {
 			"spec.template: apiVersion, kind and name of a running workload cannot change from %s %s %q to %s %s %q; create another FleetWorkload for it",
 			want.APIVersion, want.Kind, want.Name, got.APIVersion, got.Kind, got.Name)
 	}
+	p.Query.Workload.NamespaceLabels = d.namespaceLabels
 	if d.work.plan, err = p.With(d.here); err != nil {
 		return err
 	}

@@ -57,14 +57,14 @@ func TestCompanionsThatAreRefused(t *testing.T) {
 		code       backends.Code
 		message    string
 	}{
-		"no object":       {[]string{`7`}, backends.CodeInvalidTemplate, "spec.companions[0]: it is not an object"},
-		"no kind":         {[]string{`{"apiVersion":"v1"}`}, backends.CodeInvalidTemplate, "spec.companions[0].kind: required"},
-		"no name":         {[]string{`{"apiVersion":"v1","kind":"Service"}`}, backends.CodeInvalidTemplate, "spec.companions[0].metadata.name"},
-		"elsewhere":       {[]string{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"other"}}`}, backends.CodeInvalidTemplate, `spec.companions[0].metadata.namespace "other"`},
-		"what grants":     {[]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "grants rights"},
-		"an unknown kind": {[]string{`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"}}`}, backends.CodeUnsupported, `"example.com/v1 Gadget": companions may not be of this kind; use one of ConfigMap`},
-		"a workload":      {[]string{`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "companions may not be of this kind"},
-		"a token":         {[]string{`{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/service-account-token","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "spec.companions[0].type"},
+		"no object":               {[]string{`7`}, backends.CodeInvalidTemplate, "spec.companions[0]: it is not an object"},
+		"no kind":                 {[]string{`{"apiVersion":"v1"}`}, backends.CodeInvalidTemplate, "spec.companions[0].kind: required"},
+		"no name":                 {[]string{`{"apiVersion":"v1","kind":"Service"}`}, backends.CodeInvalidTemplate, "spec.companions[0].metadata.name"},
+		"elsewhere":               {[]string{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"other"}}`}, backends.CodeInvalidTemplate, `spec.companions[0].metadata.namespace "other"`},
+		"what grants":             {[]string{`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "grants rights"},
+		"an unknown kind":         {[]string{`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"}}`}, backends.CodeUnsupported, `"example.com/v1 Gadget": companions may not be of this kind; use one of ConfigMap`},
+		"a workload":              {[]string{`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "companions may not be of this kind"},
+		"a token":                 {[]string{`{"apiVersion":"v1","kind":"Secret","type":"kubernetes.io/service-account-token","metadata":{"name":"a"}}`}, backends.CodeUnsupported, "spec.companions[0].type"},
 		"a cluster's own CA":      {[]string{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kube-root-ca.crt"}}`}, backends.CodeUnsupported, `spec.companions[0].metadata.name "kube-root-ca.crt": every cluster makes this ConfigMap for itself`},
 		"a cluster's own account": {[]string{`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`}, backends.CodeUnsupported, "every cluster makes this ServiceAccount for itself"},
 		"twice": {[]string{

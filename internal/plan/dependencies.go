@@ -95,7 +95,9 @@ var selfMade = map[schema.GroupKind][]string{
 }
 
 // isSelfMade tells whether every cluster has such an object of its own.
-func isSelfMade(kind schema.GroupKind, name string) bool { return slices.Contains(selfMade[kind], name) }
+func isSelfMade(kind schema.GroupKind, name string) bool {
+	return slices.Contains(selfMade[kind], name)
+}
 
 // needsOf are one manifest's.
 func (p *Plan) needsOf(manifest *unstructured.Unstructured) ([]Need, error) {

@@ -77,11 +77,6 @@ func Everything() Tenancy {
 	return Tenancy{Rules: []Rule{{Name: "everything", ClusterScopedKinds: []Kind{{Group: "*", Kind: "*"}}}}}
 }
 
-// NeedsLabels tells whether a namespace's labels count.
-func (t Tenancy) NeedsLabels() bool {
-	return slices.ContainsFunc(t.Rules, func(r Rule) bool { return r.NamespaceSelector != nil })
-}
-
 // Terms are what one namespace may use.
 type Terms struct {
 	namespace string
@@ -90,7 +85,7 @@ type Terms struct {
 	rule   *Rule
 }
 
-// Of returns what a namespace may use. Labels are looked at only where NeedsLabels says so. The error is about a selector that cannot be
+// Of returns what a namespace with these labels may use. The error is about a selector that cannot be
 // read, which Check would have refused.
 func (t Tenancy) Of(namespace string, set map[string]string) (Terms, error) {
 	terms := Terms{namespace: namespace, system: t.systemOf(namespace)}

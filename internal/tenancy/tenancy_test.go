@@ -99,9 +99,6 @@ func TestTheDefaultIsSafe(t *testing.T) {
 	if err := other.Kind(deployment, false); err != nil {
 		t.Error(err)
 	}
-	if (Tenancy{}).NeedsLabels() || !example().NeedsLabels() {
-		t.Error("labels are read for nothing, or are not")
-	}
 	if err := everything(t).Kind(sidecarSet, true); err != nil {
 		t.Error(err)
 	}

@@ -182,7 +182,7 @@ func (c Case) rehearse(settled bool) (*pass.Decision, *aggregate.Problem, error)
 		}
 	}
 	d, problem := pass.Rehearse(pass.In{
-		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100, Tenancy: tenancy.Everything()}, FleetWorkload: c.Workload, Now: time.Unix(0, 0), Rivals: &[]pass.Rival{},
+		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100, Tenancy: tenancy.Everything()}, FleetWorkload: c.Workload, Now: time.Unix(0, 0), Rivals: &[]pass.Rival{}, Namespace: &pass.Namespace{},
 	}, read)
 	return d, problem, nil
 }

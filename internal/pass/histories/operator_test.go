@@ -211,6 +211,9 @@ func (w *world) read(s *slot, in *pass.In, reads pass.Reads) {
 	for _, need := range reads.Objects {
 		in.Objects[need.String()] = pass.Object{}
 	}
+	if reads.Namespace {
+		in.Namespace = &pass.Namespace{}
+	}
 	if reads.Turn {
 		in.Turn = ptr(w.turn(s))
 	}
