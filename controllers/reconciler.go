@@ -92,13 +92,17 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 		Named("fleetworkload").
 		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
 		WatchesRawSource(source.TypedChannel(r.Turns.wake, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.Concurrency,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-			// It may hang when it is shut down (https://github.com/kubernetes-sigs/controller-runtime/issues/3538).
-			UsePriorityQueue: new(bool),
-		}).
+		WithOptions(r.options()).
 		Complete(r)
+}
+
+// options are how passes are run: how many at once, whose is next, and when one that has failed is tried again.
+func (r *Reconciler) options() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: r.Concurrency,
+		NewQueue:                newQueue(r.Concurrency),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}
 }
 
 // Reconcile takes one FleetWorkload one step closer to its spec.

@@ -1,0 +1,279 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// passes run in a controller with the reconciler's options, and last until they are ended.
+type passes struct {
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	end   chan struct{}
+
+	mu      sync.Mutex
+	started []string
+}
+
+// startPasses is called in a bubble. The team's passes end at once, all others when end says so. Who has had a pass wants another one.
+func startPasses(t *testing.T) *passes {
+	t.Helper()
+	p := &passes{end: make(chan struct{})}
+	options := (&Reconciler{Concurrency: 8}).options()
+	options.SkipNameValidation = ptr(true) // many tests, one name
+	options.Reconciler = reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		p.mu.Lock()
+		p.started = append(p.started, req.Namespace)
+		p.mu.Unlock()
+		p.queue.Add(req)
+		if req.Namespace != "team" || p.count("team") == teamPasses {
+			select {
+			case <-p.end:
+			case <-ctx.Done():
+			}
+		}
+		return reconcile.Result{}, nil
+	})
+	c, err := controller.NewUnmanaged("queue-test", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Watch(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		p.queue = q
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return p
+}
+
+func (p *passes) add(namespace string, requests int) {
+	for i := range requests {
+		p.queue.Add(request(namespace, fmt.Sprint(i)))
+	}
+	synctest.Wait()
+}
+
+// count is how many passes of a namespace, or of all, have started.
+func (p *passes) count(namespace string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, of := range p.started {
+		if namespace == "" || of == namespace {
+			n++
+		}
+	}
+	return n
+}
+
+func request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// teamPasses is how many passes a change of the team needs.
+const teamPasses = 10
+
+// TestAHostileNamespaceKeepsNoOtherWaiting: the team's change needs ten passes. Meanwhile other namespaces have two hundred FleetWorkloads
+// each, whose passes never end by themselves and always want another one.
+func TestAHostileNamespaceKeepsNoOtherWaiting(t *testing.T) {
+	started, ended := map[int]int{}, map[int]int{}
+	for _, hostile := range []int{0, 1, 2, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			p := startPasses(t)
+			for i := range hostile {
+				p.add(fmt.Sprint("hostile-", i), 200)
+			}
+			before := p.count("")
+			p.add("team", 1)
+			for ; p.count("team") < teamPasses && ended[hostile] < 1000; ended[hostile]++ {
+				p.end <- struct{}{}
+				synctest.Wait()
+			}
+			started[hostile] = p.count("") - before
+		})
+	}
+	t.Logf("started by number of hostile namespaces: %v, ended: %v", started, ended)
+	for _, hostile := range []int{1, 2} {
+		if started[hostile] > 2*started[0] {
+			t.Errorf("%d hostile namespaces: %d passes start until the team is done, and without them %d", hostile, started[hostile], started[0])
+		}
+		if ended[hostile] > 0 {
+			t.Errorf("%d hostile namespaces: the team waits for the end of %d passes", hostile, ended[hostile])
+		}
+	}
+	// More namespaces than workers: then each has one turn before the team has its next one.
+	if bound := teamPasses * (20 + 1); started[20] > bound {
+		t.Errorf("20 hostile namespaces: %d passes start until the team is done, which is more than %d", started[20], bound)
+	}
+}
+
+// TestWhoIsHeldBackGoesOn: two namespaces have three of eight workers each, and may not have more. When one pass ends, each may have one.
+func TestWhoIsHeldBackGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newFairQueue("", 8)
+		defer q.ShutDown()
+		for i := range 10 {
+			q.Add(request("a", fmt.Sprint(i)))
+			q.Add(request("b", fmt.Sprint(i)))
+		}
+		for range 6 {
+			q.Get()
+		}
+		got := make(chan string, 2)
+		for range 2 {
+			go func() {
+				req, _ := q.Get()
+				got <- req.String()
+			}()
+		}
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Errorf("%s is not held back", <-got)
+		}
+		q.Done(request("b", "0"))
+		synctest.Wait()
+		if len(got) != 2 {
+			t.Errorf("%d go on, want 2", len(got))
+		}
+	})
+}
+
+// TestQueueDelays: a request that has failed comes back when its time has come.
+func TestQueueDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		q := newQueue(1)("", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
+		defer q.ShutDown()
+		q.AddRateLimited(request("a", "failed"))
+		q.AddAfter(request("b", "later"), time.Hour)
+		for _, want := range []struct {
+			name  string
+			after time.Duration
+		}{{"failed", time.Second}, {"later", time.Hour}} {
+			req, shutdown := q.Get()
+			if req.Name != want.name || shutdown || time.Since(start) != want.after {
+				t.Errorf("%s after %s (shutdown %t), want %s after %s", req, time.Since(start), shutdown, want.name, want.after)
+			}
+			q.Done(req)
+		}
+		if n := q.NumRequeues(request("a", "failed")); n != 1 {
+			t.Errorf("%d retries", n)
+		}
+	})
+}
+
+// TestQueueShutsDown: workers that wait go, and what is held back does not keep the operator.
+func TestQueueShutsDown(t *testing.T) {
+	for name, shutDown := range map[string]func(workqueue.TypedRateLimitingInterface[reconcile.Request]){
+		"at once":    workqueue.TypedRateLimitingInterface[reconcile.Request].ShutDown,
+		"with drain": workqueue.TypedRateLimitingInterface[reconcile.Request].ShutDownWithDrain,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(2)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				q.Add(request("a", "1"))
+				q.Add(request("a", "2")) // one of two workers is kept for others
+				served := make(chan string, 2)
+				begin := make(chan struct{})
+				var workers sync.WaitGroup
+				for range 2 {
+					workers.Go(func() {
+						for {
+							req, shutdown := q.Get()
+							if shutdown {
+								return
+							}
+							<-begin
+							served <- req.Name
+							q.Done(req)
+						}
+					})
+				}
+				synctest.Wait()
+				if q.Len() != 1 {
+					t.Errorf("%d wait, want 1", q.Len())
+				}
+				stopped := make(chan struct{})
+				go func() {
+					shutDown(q)
+					close(stopped)
+				}()
+				synctest.Wait()
+				close(begin)
+				workers.Wait()
+				<-stopped
+				q.ShutDown() // also what delays
+				if len(served) != 2 || q.Len() != 0 {
+					t.Errorf("%d served, %d wait", len(served), q.Len())
+				}
+			})
+		})
+	}
+}
+
+// TestQueueIsMeasured: the metrics of every controller's queue are there, by its name.
+func TestQueueIsMeasured(t *testing.T) {
+	const name = "measured-queue"
+	before := measured(t, name)
+	q := newQueue(8)(name, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour))
+	defer q.ShutDown()
+	for i := range 8 {
+		q.Add(request("a", fmt.Sprint(i)))
+	}
+	q.AddRateLimited(request("a", "failed"))
+	for range 2 {
+		req, _ := q.Get()
+		q.Done(req)
+	}
+	q.Get()
+	after := measured(t, name)
+	for metric, want := range map[string]float64{
+		"workqueue_depth": 5, "workqueue_adds_total": 8, "workqueue_retries_total": 1,
+		"workqueue_queue_duration_seconds": 3, "workqueue_work_duration_seconds": 2,
+	} {
+		if got := after[metric] - before[metric]; got != want {
+			t.Errorf("%s is %v, want %v", metric, got, want)
+		}
+	}
+}
+
+// measured are the metrics of a queue by their names; of histograms, how many values they have.
+func measured(t *testing.T, queue string) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "name" && label.GetValue() == queue {
+					got[family.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				}
+			}
+		}
+	}
+	return got
+}

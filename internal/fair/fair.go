@@ -1,0 +1,102 @@
+// Package fair puts what waits for workers into an order in which no namespace holds up another.
+package fair
+
+import "container/list"
+
+// Queue lets namespaces take turns at a number of workers; within a namespace, who comes first goes first. A namespace that has n workers
+// gets another one only if n/2 stay free then. Of 8 workers one namespace gets at most 5, and two at most 7, however much they wait for
+// and however long it takes: whoever comes next finds a free one. The price is that these stay idle while nobody else comes.
+//
+// Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over. What is kept of a
+// namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.
+type Queue[T any] struct {
+	of      func(T) string
+	free    int
+	waiting int
+	lines   map[string]*line[T]
+	// turns are the lines in which somebody waits; the first is next, unless it has too many workers: then it keeps its place.
+	turns *list.List
+}
+
+// line is what is known of one namespace.
+type line[T any] struct {
+	items   []T
+	workers int
+}
+
+// New makes a queue for that many workers, 1 or more, whose items are of the namespaces that the function tells.
+func New[T any](workers int, of func(T) string) *Queue[T] {
+	return &Queue[T]{of: of, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
+}
+
+// Touch leaves an item that waits where it is.
+func (q *Queue[T]) Touch(T) {}
+
+// Push lets an item wait.
+func (q *Queue[T]) Push(item T) {
+	l := q.lines[q.of(item)]
+	if l == nil {
+		l = &line[T]{}
+		q.lines[q.of(item)] = l
+	}
+	if len(l.items) == 0 {
+		q.turns.PushBack(l)
+	}
+	l.items = append(l.items, item)
+	q.waiting++
+}
+
+// Len tells how many items wait.
+func (q *Queue[T]) Len() int { return q.waiting }
+
+// Ready tells whether one of those that wait may have a worker now.
+func (q *Queue[T]) Ready() bool { return q.next() != nil }
+
+// Pop gives the next item to a worker, which has to say when it is Done. Something has to wait. When nothing is Ready, the first in turn
+// gets the worker nevertheless.
+func (q *Queue[T]) Pop() T {
+	turn := q.next()
+	if turn == nil {
+		turn = q.turns.Front()
+	}
+	l := turn.Value.(*line[T])
+	item := l.items[0]
+	clear(l.items[:1]) // the array lives on
+	l.items = l.items[1:]
+	if len(l.items) == 0 {
+		l.items = nil
+		q.turns.Remove(turn)
+	} else {
+		q.turns.MoveToBack(turn)
+	}
+	l.workers++
+	q.free--
+	q.waiting--
+	return item
+}
+
+// Done frees the worker that an item was given to.
+func (q *Queue[T]) Done(item T) {
+	l := q.lines[q.of(item)]
+	if l == nil || l.workers == 0 {
+		return // nobody works on it
+	}
+	l.workers--
+	q.free++
+	if l.workers == 0 && len(l.items) == 0 {
+		delete(q.lines, q.of(item))
+	}
+}
+
+// next is the first turn of a line that may have another worker. Only those are passed over that have one already.
+func (q *Queue[T]) next() *list.Element {
+	if q.free < 1 {
+		return nil
+	}
+	for turn := q.turns.Front(); turn != nil; turn = turn.Next() {
+		if turn.Value.(*line[T]).workers <= 2*(q.free-1) {
+			return turn
+		}
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package fair
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// newQueue's items are such as a1, the first of the namespace a.
+func newQueue(workers int) *Queue[string] {
+	return New(workers, func(item string) string { return item[:1] })
+}
+
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		workers int
+		// steps: +a1 comes, -a1 is done, > a free worker asks: for what, want tells; a dash when nothing is ready.
+		steps, want string
+	}{
+		{"within a namespace, who comes first goes first", 8, "+a1 +a2 +a3 > > >", "a1 a2 a3"},
+		{"namespaces take turns", 8, "+a1 +a2 +a3 +b1 +b2 +c1 > > > > > >", "a1 b1 c1 a2 b2 a3"},
+		{"who comes is behind those that wait", 8, "+a1 +a2 > +b1 > >", "a1 a2 b1"},
+		{"who had a turn is behind those that wait", 8, "+a1 +b1 > +a2 > >", "a1 b1 a2"},
+		{"one namespace leaves workers free", 8, "+a1 +a2 +a3 +a4 +a5 +a6 > > > > > > +b1 >", "a1 a2 a3 a4 a5 - b1"},
+		{"who is held back keeps its place", 3, "+a1 +a2 +a3 > > > +b1 +b2 > -a1 > -b1 >", "a1 a2 - b1 - a3"},
+		{"who is held back goes on when another is done", 4, "+a1 +b1 +b2 +b3 > > > > -a1 >", "a1 b1 b2 - b3"},
+		{"the last free worker is for who has none", 2, "+a1 +a2 > > +b1 >", "a1 - b1"},
+		{"one worker serves in turn", 1, "+a1 +a2 +b1 > > -a1 > -b1 >", "a1 - b1 a2"},
+		{"nobody works on it: nothing is freed", 2, "+a1 +a2 +b1 > > -b1 -c1 > -a1 >", "a1 b1 - a2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := newQueue(c.workers)
+			var got []string
+			for _, step := range strings.Fields(c.steps) {
+				switch {
+				case step[0] == '+':
+					q.Push(step[1:])
+				case step[0] == '-':
+					q.Done(step[1:])
+				case q.Ready():
+					got = append(got, q.Pop())
+				default:
+					got = append(got, "-")
+				}
+			}
+			if got := strings.Join(got, " "); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestShares: how many workers those have at most that always wait for more, whoever of them comes first and whatever ends when.
+func TestShares(t *testing.T) {
+	for _, c := range []struct{ workers, namespaces, want int }{
+		{1, 1, 1}, {2, 1, 1}, {3, 1, 2}, {4, 1, 3}, {8, 1, 5}, {12, 1, 8}, {16, 1, 11},
+		{1, 2, 1}, {2, 2, 2}, {3, 2, 3}, {4, 2, 4}, {5, 2, 4}, {8, 2, 7}, {12, 2, 11}, {8, 3, 8},
+	} {
+		if got := most(c.workers, shares{}, c.namespaces, map[shares]bool{}); got != c.want {
+			t.Errorf("of %d workers %d namespaces have up to %d, want %d", c.workers, c.namespaces, got, c.want)
+		}
+	}
+}
+
+// shares are how many workers up to three namespaces have.
+type shares [3]int
+
+func (s shares) sum() int { return s[0] + s[1] + s[2] }
+
+// most is the highest sum that can be reached.
+func most(workers int, now shares, namespaces int, seen map[shares]bool) int {
+	if seen[now] {
+		return 0
+	}
+	seen[now] = true
+	highest := now.sum()
+	for i := range namespaces {
+		q := newQueue(workers)
+		namespace := string(rune('a' + i))
+		q.lines[namespace] = &line[string]{workers: now[i]}
+		q.free -= now.sum()
+		q.Push(namespace)
+		if q.Ready() {
+			next := now
+			next[i]++
+			highest = max(highest, most(workers, next, namespaces, seen))
+		}
+		if now[i] > 0 {
+			next := now
+			next[i]--
+			highest = max(highest, most(workers, next, namespaces, seen))
+		}
+	}
+	return highest
+}
+
+// TestTurns goes through random histories. Nothing is lost, nothing is given twice, and within a namespace all go as they came. While a
+// namespace waits and may have a worker, each other one gets at most one. One that has no worker may have any that is free.
+func TestTurns(t *testing.T) {
+	for seed := range uint64(500) {
+		h := newHistory(t, rand.New(rand.NewPCG(seed, 11)))
+		for range 400 {
+			h.step()
+		}
+		for h.q.Len() > 0 || len(h.working) > 0 {
+			h.done()
+			h.take()
+		}
+		if h.taken != h.pushed {
+			t.Errorf("seed %d: %d came, %d went", seed, h.pushed, h.taken)
+		}
+		if len(h.q.lines) > 0 || h.q.turns.Len() > 0 {
+			t.Errorf("seed %d: %d namespaces are kept without need", seed, len(h.q.lines))
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// history knows by itself who waits, who has a worker, and who was served while others waited.
+type history struct {
+	t          *testing.T
+	q          *Queue[string]
+	rand       *rand.Rand
+	workers    int
+	namespaces int
+
+	waiting map[string][]string
+	has     map[string]int
+	working []string
+	// ahead counts by who waits whom it saw go first.
+	ahead         map[string]map[string]int
+	pushed, taken int
+}
+
+func newHistory(t *testing.T, r *rand.Rand) *history {
+	t.Helper()
+	workers := 1 + r.IntN(10)
+	return &history{
+		t: t, q: newQueue(workers), rand: r, workers: workers, namespaces: 1 + r.IntN(12),
+		waiting: map[string][]string{}, has: map[string]int{}, ahead: map[string]map[string]int{},
+	}
+}
+
+func (h *history) step() {
+	switch h.rand.IntN(3) {
+	case 0:
+		namespace := string(rune('a' + h.rand.IntN(h.namespaces)))
+		item := fmt.Sprintf("%s%d", namespace, h.pushed)
+		h.q.Push(item)
+		h.q.Touch(item)
+		h.waiting[namespace] = append(h.waiting[namespace], item)
+		h.pushed++
+	case 1:
+		h.take()
+	case 2:
+		h.done()
+	}
+}
+
+// may tells whether a namespace that waits may have a worker.
+func (h *history) may(namespace string) bool {
+	stay := h.workers - len(h.working) - 1
+	return len(h.waiting[namespace]) > 0 && stay >= 0 && 2*stay >= h.has[namespace]
+}
+
+func (h *history) take() {
+	entitled := map[string]bool{}
+	for namespace := range h.waiting {
+		if h.may(namespace) {
+			entitled[namespace] = true
+		} else if len(h.waiting[namespace]) > 0 && h.has[namespace] == 0 && len(h.working) < h.workers {
+			h.t.Errorf("%s has no worker, one is free, and it gets none", namespace)
+		}
+	}
+	if h.q.Ready() != (len(entitled) > 0) {
+		h.t.Errorf("ready: %t; may have a worker: %v", h.q.Ready(), entitled)
+	}
+	forced := h.rand.IntN(50) == 0 && h.q.Len() > 0 && len(h.working) < h.workers
+	if !h.q.Ready() && !forced {
+		return
+	}
+	item := h.q.Pop()
+	namespace := item[:1]
+	if len(h.waiting[namespace]) == 0 || h.waiting[namespace][0] != item {
+		h.t.Fatalf("%s, of %v", item, h.waiting[namespace])
+	}
+	if len(entitled) > 0 && !entitled[namespace] {
+		h.t.Errorf("%s has %d of %d workers, and gets one more before %v", namespace, h.has[namespace], h.workers, entitled)
+	}
+	h.waiting[namespace] = h.waiting[namespace][1:]
+	h.has[namespace]++
+	h.working = append(h.working, item)
+	h.taken++
+	delete(h.ahead, namespace)
+	for other := range entitled {
+		if other == namespace {
+			continue
+		}
+		if h.ahead[other] == nil {
+			h.ahead[other] = map[string]int{}
+		}
+		if h.ahead[other][namespace]++; h.ahead[other][namespace] > 1 {
+			h.t.Errorf("%s waits, and %s has a second turn", other, namespace)
+		}
+	}
+}
+
+func (h *history) done() {
+	if len(h.working) == 0 {
+		return
+	}
+	i := h.rand.IntN(len(h.working))
+	item := h.working[i]
+	h.working = append(h.working[:i], h.working[i+1:]...)
+	h.has[item[:1]]--
+	h.q.Done(item)
+}
+
+// BenchmarkQueue: one more item costs the same, whatever waits.
+func BenchmarkQueue(b *testing.B) {
+	for _, namespaces := range []int{1, 100, 10000} {
+		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
+			q := New(8, func(item int) string { return fmt.Sprint(item % namespaces) })
+			for i := range 10000 {
+				q.Push(i)
+			}
+			for b.Loop() {
+				item := q.Pop()
+				q.Done(item)
+				q.Push(item)
+			}
+		})
+	}
+}
