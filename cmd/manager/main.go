@@ -78,7 +78,7 @@ func main() {
 	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.BoolVar(&opts.leaderElect, "leader-elect", true, "let only one of several replicas work")
 	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
-	flags.IntVar(&opts.concurrency, "concurrency", 8, "how many FleetWorkloads are reconciled at once")
+	flags.IntVar(&opts.concurrency, "concurrency", 12, "how many FleetWorkloads are reconciled at once")
 	level := flags.String("zap-log-level", "info", "least severe level that is logged: debug, info, or error")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		parsed, err := uberzap.ParseAtomicLevel(*level)
