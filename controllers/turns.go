@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -78,12 +79,22 @@ func (t *Turns) end(key types.NamespacedName) {
 	if len(t.waiting) == 0 {
 		return
 	}
+	next := t.next()
 	select {
-	case t.wake <- event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Name: t.waiting[0]}}:
+	case t.wake <- event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Name: next}}:
 		// The next end wakes the next one, also when this one does not take its turn.
-		t.waiting = append(t.waiting[1:], t.waiting[0])
+		t.waiting = append(slices.DeleteFunc(t.waiting, func(k types.NamespacedName) bool { return k == next }), next)
 	default: // those who wait look again by themselves after a while
 	}
+}
+
+// next is the first who waits of the namespace that has the fewest turns, so that one with hundreds holds up nobody's only one.
+func (t *Turns) next() types.NamespacedName {
+	turns := map[string]int{}
+	for key := range t.begun {
+		turns[key.Namespace]++
+	}
+	return slices.MinFunc(t.waiting, func(a, b types.NamespacedName) int { return cmp.Compare(turns[a.Namespace], turns[b.Namespace]) })
 }
 
 // migrating are the FleetWorkloads that are being handed over, and neither wait for a person nor are suspended.

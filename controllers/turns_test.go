@@ -63,6 +63,30 @@ func TestTurns(t *testing.T) {
 	take("c", true)
 }
 
+// A namespace with many that wait holds up nobody else's only one: the turn that is free is for whose namespace has the fewest.
+func TestTurnsGoToTheNamespaceWithTheFewest(t *testing.T) {
+	turns := NewTurns(3)
+	turns.begun = map[types.NamespacedName]bool{}
+	take := func(namespace, name string) {
+		if _, err := turns.take(t.Context(), nil, types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		take("many", name)
+	}
+	take("shop", "web")
+	take("bank", "api")
+	for ended, want := range []string{"shop", "bank", "many"} {
+		turns.end(types.NamespacedName{Namespace: "many", Name: string(rune('a' + ended))})
+		e := <-turns.wake
+		if e.Object.Name.Namespace != want {
+			t.Errorf("turn %d goes to %s, not to %s", ended, e.Object.Name, want)
+		}
+		take(e.Object.Name.Namespace, e.Object.Name.Name)
+	}
+}
+
 func TestOnlySoManyMigrateAtOnce(t *testing.T) {
 	w, two := newPair(t)
 	w.Turns = NewTurns(1)
