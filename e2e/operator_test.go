@@ -74,6 +74,8 @@ type operatorOptions struct {
 	migrationsAtOnce int
 	// podEvidence has it look at pods through Karmada.
 	podEvidence bool
+	// guardedMetrics has it serve metrics as it is installed: over TLS, to who may get them.
+	guardedMetrics bool
 	// tenancy is what namespaces may use, as in the configuration file; nil lets all use SidecarSets.
 	tenancy map[string]any
 	// aliases are clusterAliases, as in the configuration file.
@@ -220,7 +222,7 @@ func (o *operator) launch() {
 	defer log.Close()
 	args := []string{
 		"--config=" + o.path("config.yaml"), "--kubeconfig=" + o.kubeconfig("management"), "--namespace=" + operatorNamespace,
-		"--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=" + o.health, "--leader-elect=false",
+		"--metrics-bind-address=" + o.metrics, fmt.Sprintf("--metrics-open=%t", !o.opts.guardedMetrics), "--health-probe-bind-address=" + o.health, "--leader-elect=false",
 	}
 	if len(o.opts.namespaces) > 0 {
 		args = append(args, "--watch-namespaces="+strings.Join(o.opts.namespaces, ","))

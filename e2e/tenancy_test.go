@@ -4,12 +4,15 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,14 +39,16 @@ func chosenBy(ctx context.Context, namespace, rule string) {
 }
 
 var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada", "ocm"), Ordered, func() {
-	var namespace string
+	var (
+		namespace string
+		o         *operator
+	)
 	sidecarSets := kind{gvk: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "SidecarSet"}}
 
 	BeforeAll(func(ctx SpecContext) {
 		type object = map[string]any
 		labelled := func(rule string) object { return object{"matchLabels": object{"tenancy": rule}} }
-		var o *operator
-		o, namespace = ownOperator(ctx, "tenancy", operatorOptions{everywhere: true, tenancy: object{"rules": []any{
+		o, namespace = ownOperator(ctx, "tenancy", operatorOptions{everywhere: true, guardedMetrics: true, tenancy: object{"rules": []any{
 			object{
 				"name": "platform", "namespaceSelector": labelled("platform"),
 				"clusterScopedKinds": []any{object{"group": "apps.kruise.io", "kind": "SidecarSet"}},
@@ -202,6 +207,36 @@ var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada",
 				Expect(ns.Labels).NotTo(HaveKey("team"), "on %s", name)
 			}
 		}
+	})
+
+	It("does not show the operator's metrics to everybody", func(ctx SpecContext) {
+		insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // its certificate is its own
+		get := func(token string) int {
+			GinkgoHelper()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+o.metrics+"/metrics", http.NoBody)
+			Expect(err).NotTo(HaveOccurred())
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			resp, err := insecure.Do(req)
+			Expect(err).NotTo(HaveOccurred())
+			defer resp.Body.Close()
+			return resp.StatusCode
+		}
+		reader := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prometheus"}}
+		Expect(hub().Create(ctx, reader)).To(Succeed())
+		request := &authenticationv1.TokenRequest{}
+		Expect(hub().SubResource("token").Create(ctx, reader, request)).To(Succeed())
+		Expect(get("")).To(Equal(http.StatusUnauthorized))
+		Expect(get(request.Status.Token)).To(Equal(http.StatusForbidden))
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetworkload-metrics-reader"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: reader.Name}},
+		}
+		Expect(hub().Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(hub().Delete(ctx, binding)).To(Succeed()) })
+		Eventually(func() int { return get(request.Status.Token) }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
 	})
 
 	It("refuses other kinds, dependencies and namespaces of systems", func(ctx SpecContext) {

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -53,6 +54,7 @@ type options struct {
 	kubeconfig     string
 	namespace      string
 	metricsAddress string
+	metricsOpen    bool
 	healthAddress  string
 	leaderElect    bool
 	watched        []string
@@ -74,7 +76,9 @@ func main() {
 	flags.StringVar(&opts.configFile, "config", "/etc/fleetworkload/config.yaml", "file with the operator's configuration")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster; when empty, the pod's ServiceAccount")
 	flags.StringVar(&opts.namespace, "namespace", envOr("POD_NAMESPACE", "fleetworkload-system"), "the operator's namespace, for its lease and kubeconfig Secrets")
-	flags.StringVar(&opts.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 turns it off")
+	flags.StringVar(&opts.metricsAddress, "metrics-bind-address", ":8443", "address of the metrics endpoint; 0 turns it off")
+	flags.BoolVar(&opts.metricsOpen, "metrics-open", false,
+		"serve metrics over plain HTTP to everybody; otherwise over TLS, to who may get the path /metrics on the management cluster")
 	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flags.BoolVar(&opts.leaderElect, "leader-elect", true, "let only one of several replicas work")
 	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
@@ -101,6 +105,17 @@ func (o options) watchedNamespaces() map[string]cache.Config {
 		namespaces[name] = cache.Config{}
 	}
 	return namespaces
+}
+
+// metricsServer asks the management cluster who a request is of, and whether they may get the path (TokenReview, SubjectAccessReview). Its
+// certificate is its own, new at each start.
+func (o options) metricsServer() metricsserver.Options {
+	if o.metricsOpen {
+		return metricsserver.Options{BindAddress: o.metricsAddress}
+	}
+	return metricsserver.Options{
+		BindAddress: o.metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+	}
 }
 
 // watches tells whether this operator reconciles the FleetWorkload. The zero name means all that it does.
@@ -151,7 +166,7 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(management, ctrl.Options{
 		Scheme:                  scheme,
-		Metrics:                 metricsserver.Options{BindAddress: opts.metricsAddress},
+		Metrics:                 opts.metricsServer(),
 		HealthProbeBindAddress:  opts.healthAddress,
 		LeaderElection:          opts.leaderElect,
 		LeaderElectionID:        "fleetworkload.fleetworkload.io",

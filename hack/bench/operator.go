@@ -69,7 +69,7 @@ func startOperator(
 	}
 	defer log.Close()
 	o.command = exec.Command(program, "--config="+file, "--kubeconfig="+kubeconfig, "--leader-elect=false",
-		"--metrics-bind-address="+o.metrics, "--health-probe-bind-address=0")
+		"--metrics-bind-address="+o.metrics, "--metrics-open", "--health-probe-bind-address=0")
 	o.command.Stdout, o.command.Stderr = log, log
 	// It is told to stop by us, after whoever waits for it.
 	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -136,7 +136,7 @@ func (d *demo) start() (*operator, error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(binary, "--config", d.path("operator.yaml"), "--kubeconfig", d.kubeconfig(lab.Hub),
-		"--namespace", install.Namespace, "--metrics-bind-address", metrics, "--health-probe-bind-address", health)
+		"--namespace", install.Namespace, "--metrics-bind-address", metrics, "--metrics-open", "--health-probe-bind-address", health)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -215,8 +215,9 @@ func TestNoRoleIsTooStrong(t *testing.T) {
 		for key, role := range build(t, "rbac/"+side) {
 			rules, _ := role["rules"].([]any)
 			for _, rule := range rules {
-				for _, list := range []string{"apiGroups", "resources", "verbs"} {
-					for _, value := range at(t, rule, list).([]any) {
+				for _, list := range []string{"apiGroups", "resources", "nonResourceURLs", "verbs"} {
+					values, _ := rule.(object)[list].([]any)
+					for _, value := range values {
 						if value == "*" || list == "verbs" && (value == "escalate" || value == "impersonate" || value == "deletecollection") {
 							t.Errorf("%s grants %s %v", key, list, value)
 						}
@@ -240,6 +241,22 @@ func TestDeploymentsAreEqual(t *testing.T) {
 	}
 	args := slices.DeleteFunc(slices.Clone(fromChart["args"].([]any)), func(arg any) bool { return arg == "--zap-log-level=info" })
 	equal(t, "args", args, fromConfig["args"])
+}
+
+func TestWhatIsServedIsEqual(t *testing.T) {
+	chart, config := mustRender(t, nil), build(t, "default")
+	for key, selector := range map[string][]any{
+		"Service/fleetworkload-metrics":     {"spec", "selector"},
+		"NetworkPolicy/fleetworkload":       {"spec", "podSelector", "matchLabels"},
+		"PodDisruptionBudget/fleetworkload": {"spec", "selector", "matchLabels"},
+	} {
+		labels := at(t, chart.get(t, key), selector...).(object)
+		if labels["app.kubernetes.io/instance"] == nil {
+			t.Errorf("%s chooses the pods of every release", key)
+		}
+		delete(labels, "app.kubernetes.io/instance") // kustomize has one installation a namespace
+		equal(t, key, chart.get(t, key)["spec"], config.get(t, key)["spec"])
+	}
 }
 
 func TestConfigurationsAreEqual(t *testing.T) {
