@@ -174,6 +174,38 @@ var _ = Describe("A ManagedClusterSetBinding that an administrator takes away", 
 	})
 })
 
+// What the operator binds, others may come to use.
+var _ = Describe("A ManagedClusterSetBinding that the operator has made", Label("laws", "guards", "ocm"), func() {
+	It("stays while somebody else has a Placement, and goes with the last FleetWorkload otherwise", func(ctx SpecContext) {
+		sharedOperator(ctx)
+		bindings := func(namespace string) int {
+			GinkgoHelper()
+			items, err := list(ctx, hub(), setBindingGVK, client.InNamespace(namespace))
+			Expect(err).NotTo(HaveOccurred())
+			return len(items)
+		}
+		for _, shared := range []bool{true, false} {
+			namespace := newNamespace(ctx, "binding")
+			fw := create(ctx, workload(namespace, "web", "ocm", deployment, 1))
+			becomesReady(ctx, fw)
+			Expect(bindings(namespace)).To(Equal(1))
+			if shared {
+				placement := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+				placement.SetGroupVersionKind(placementGVK)
+				placement.SetNamespace(namespace)
+				placement.SetName("theirs")
+				Expect(hub().Create(ctx, placement)).To(Succeed())
+			}
+			remove(ctx, fw)
+			if shared {
+				Expect(bindings(namespace)).To(Equal(1))
+			} else {
+				Eventually(func() int { return bindings(namespace) }).WithContext(ctx).Should(BeZero())
+			}
+		}
+	})
+})
+
 // anotherHub is the hub once more, as a backend with options of its own.
 func anotherHub(name string, options map[string]any) map[string]any {
 	GinkgoHelper()

@@ -776,7 +776,8 @@ func (d *Driver) leftOnHub(ctx context.Context, gvk schema.GroupVersionKind, key
 	return len(list.Items) > 0, nil
 }
 
-// pruneBindings removes our set bindings with the last FleetWorkload of the namespace.
+// pruneBindings removes our set bindings with the last FleetWorkload of the namespace, unless somebody else has Placements there, which may
+// choose by them: without a binding OCM takes their workloads away. The cache has our own Placements only, and it may be behind.
 func (d *Driver) pruneBindings(ctx context.Context, key backends.Key) error {
 	placements, err := d.list(ctx, listOf(placementGVK), client.InNamespace(key.Namespace))
 	if err != nil {
@@ -789,7 +790,10 @@ func (d *Driver) pruneBindings(ctx context.Context, key backends.Key) error {
 	}
 	bindings, err := d.list(ctx, listOf(bindingGVK), client.InNamespace(key.Namespace),
 		client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
-	if err != nil {
+	if err != nil || len(bindings) == 0 {
+		return err
+	}
+	if used, err := d.choosesFor(ctx, key); err != nil || used {
 		return err
 	}
 	for _, binding := range bindings {
@@ -800,4 +804,16 @@ func (d *Driver) pruneBindings(ctx context.Context, key backends.Key) error {
 		}
 	}
 	return nil
+}
+
+// choosesFor tells whether the hub has a Placement in the namespace that is not the workload's.
+func (d *Driver) choosesFor(ctx context.Context, key backends.Key) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(placementGVK.GroupVersion().WithKind("PlacementList"))
+	if err := d.hub.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+		return false, explain("list Placements of namespace "+key.Namespace, err)
+	}
+	return slices.ContainsFunc(list.Items, func(p metav1.PartialObjectMetadata) bool {
+		return p.Labels[v1alpha1.LabelUID] != string(key.UID)
+	}), nil
 }
