@@ -63,6 +63,16 @@ func TestDiff(t *testing.T) {
 				{Op: "add", Path: "/c"},
 			},
 		},
+		"a nil map or list is null, and an empty one is not": {
+			from: object{"a": object(nil), "b": object{}, "c": []any(nil), "d": []any{}},
+			to:   object{"a": object{}, "b": object(nil), "c": []any{}, "d": []any(nil)},
+			want: []jsondiff.Op{
+				{Op: "replace", Path: "/a", Value: object{}},
+				{Op: "replace", Path: "/b", Value: object(nil)},
+				{Op: "replace", Path: "/c", Value: []any{}},
+				{Op: "replace", Path: "/d", Value: []any(nil)},
+			},
+		},
 		"slashes and tildes in keys are escaped": {
 			from: object{"annotations": object{"a.io/x": "1", "~1": "1"}},
 			to:   object{"annotations": object{"a.io/x": "2", "~1": "2"}},
