@@ -33,6 +33,11 @@ func joining(r v1alpha1.ClusterShare) v1alpha1.ClusterShare {
 	return r
 }
 
+func adopted(r v1alpha1.ClusterShare) v1alpha1.ClusterShare {
+	r.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+	return r
+}
+
 // TestWhatCounts: what is remembered of a cluster after a pass that is carried out.
 func TestWhatCounts(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -46,12 +51,15 @@ func TestWhatCounts(t *testing.T) {
 		"it comes back and still runs that":      {left("a", 3), row("a", 3, 2), 2, 2},
 		"it comes back and runs less":            {left("a", 3), joining(row("a", 3, 2)), 2, 1},
 		"it comes back to more than it runs":     {left("a", 3), row("a", 3, 4), 4, 3},
+		"it comes back and is given nothing":     {left("a", 3), joining(row("a", 3, 0)), 0, 0},
 		"it is coming back":                      {joining(row("a", 3, 2)), joining(row("a", 3, 2)), 2, 1},
 		"it has come back":                       {joining(row("a", 3, 2)), row("a", 2, 2), 2, 2},
 		"it joins in part":                       {joining(row("a", 0, 4)), joining(row("a", 3, 4)), 4, 3},
 		"it runs more than its share":            {joining(row("a", 0, 4)), row("a", 4, 4), 4, 9},
 		"it had nothing to run, and has nothing": {row("a", 0, 0), joining(row("a", 0, 4)), 4, 0},
+		"it had nothing to run, and runs a part": {row("a", 0, 0), joining(row("a", 1, 4)), 4, 1},
 		"it is given nothing":                    {row("a", 3, 3), row("a", 3, 0), 0, 0},
+		"it was adopted":                         {adopted(row("a", 3, 3)), adopted(row("a", 3, 3)), 3, 3},
 	} {
 		in := In{
 			Record: recorded(9, c.before, row("b", 6, 6)), Asked: Asked{Clusters: "all", Division: "divided", Replicas: 9, Divided: true},
