@@ -263,9 +263,9 @@ func inapplicable(field, value, message, remedy string, depends ...place) *failu
 // shorten cuts a value for a message.
 func shorten(value string) string {
 	const limit = 200
-	if len(value) <= limit {
+	runes := []rune(value)
+	if len(runes) <= limit {
 		return value
 	}
-	runes := []rune(value)
-	return string(runes[:min(limit, len(runes))]) + "..."
+	return string(runes[:limit]) + "..."
 }

@@ -139,6 +139,10 @@ func TestTarget(t *testing.T) {
 				map[string]any{"name": "D"},
 			}},
 		},
+		"env of a container that has none": {
+			overrides: `[{env: [{container: sidecar, set: [{name: A, value: "1"}]}]}]`,
+			want:      map[string]any{containers + "/1/env": []any{map[string]any{"name": "A", "value": "1"}}},
+		},
 		"env from elsewhere": {
 			overrides: `
 - env:
@@ -177,6 +181,12 @@ func TestTarget(t *testing.T) {
 				},
 			},
 		},
+		"a quantity may be zero": {
+			overrides: `[{resources: [{container: nginx, requests: {cpu: 0}}]}]`,
+			want: map[string]any{
+				containers + "/0/resources": map[string]any{"requests": map[string]any{"cpu": "0", "memory": "1Gi"}},
+			},
+		},
 		"labels and annotations are set and removed; what is not there is left out in silence": {
 			overrides: `[{labels: {remove: [app, nowhere]}, annotations: {set: {example.com/Note: "any text!"}}}]`,
 			want:      map[string]any{"/metadata/labels/app": nil, "/metadata/annotations/example.com~1Note": "any text!"},
@@ -195,6 +205,13 @@ func TestTarget(t *testing.T) {
 				containers + "/1":                nil,
 				"/spec/lifecycle":                map[string]any{"a": []any{int64(1), 2.5, nil, true, int64(3)}},
 			},
+		},
+		"patches of labels": {
+			overrides: `
+- patches:
+  - {op: add, path: /metadata/labels/a, value: b}
+  - {op: replace, path: /metadata/labels/app, value: other}`,
+			want: map[string]any{"/metadata/labels/a": "b", "/metadata/labels/app": "other"},
 		},
 		"an override may build on an earlier one": {
 			overrides: `
@@ -381,6 +398,11 @@ func TestCompileRefuses(t *testing.T) {
 			overrides: `[{patches: [{op: remove, path: /spec/~2}]}]`,
 			want:      `path "/spec/~2": the path has a ~ that is followed by neither 0 nor 1`,
 		},
+		"a patch of the name of a kind without replicas": {
+			overrides: `[{patches: [{op: replace, path: /metadata/name, value: x}]}]`,
+			paths:     &override.Paths{},
+			want:      `spec.overrides[0].patches[0].path "/metadata/name": an override must not change /metadata/name`,
+		},
 		"an operation that is none of the three": {
 			overrides: `[{patches: [{op: move, path: /spec/a}]}]`,
 			want:      `spec.overrides[0].patches[0].op "move": there is no such operation; use add, remove or replace`,
@@ -411,6 +433,12 @@ func TestCompileRefuses(t *testing.T) {
 		tc.want = fmt.Sprintf("spec.overrides[0].patches[1].path %q: an override must not change %s", path, remedy)
 		cases["a patch of the protected "+path] = tc
 	}
+	for length, shown := range map[int]string{200: strings.Repeat("é", 200), 201: strings.Repeat("é", 200) + "..."} {
+		tc := cases["a path without a slash"]
+		tc.overrides = fmt.Sprintf(`[{patches: [{op: remove, path: %s}]}]`, strings.Repeat("é", length))
+		tc.want = fmt.Sprintf(`path %q: the path does not begin with a slash`, shown)
+		cases[fmt.Sprintf("a path of %d letters", length)] = tc
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			paths := cloneSet
@@ -439,6 +467,7 @@ func checkRefusal(t *testing.T, what string, err error, code backends.Code, want
 }
 
 func TestTargetAndValidateRefuse(t *testing.T) {
+	large := strings.Repeat("x", 256<<10)
 	cases := map[string]struct{ overrides, want string }{
 		"a container that is not there": {
 			overrides: `[{images: [{container: ngnix, tag: b}]}]`,
@@ -451,6 +480,10 @@ func TestTargetAndValidateRefuse(t *testing.T) {
 		"adding under a missing parent": {
 			overrides: `[{}, {}, {patches: [{op: add, path: /spec/foo/bar, value: 1}]}]`,
 			want:      `spec.overrides[2].patches[0].path "/spec/foo/bar": the manifest has no /spec/foo; the path must exist in the template; add its parent first`,
+		},
+		"adding under a missing parent in a list's element": {
+			overrides: `[{patches: [{op: add, path: /spec/template/spec/containers/0/foo/bar, value: 1}]}]`,
+			want:      `: the manifest has no /spec/template/spec/containers/0/foo; the path must exist`,
 		},
 		"adding under a string": {
 			overrides: `[{patches: [{op: add, path: /spec/updateStrategy/type/x, value: 1}]}]`,
@@ -487,6 +520,44 @@ func TestTargetAndValidateRefuse(t *testing.T) {
 		"replacing all labels, the operator's too": {
 			overrides: `[{patches: [{op: replace, path: /metadata/labels, value: {app: web}}]}]`,
 			want:      `the patch would change the marks of the operator and of backends in /metadata/labels, which an override must not; patch single keys, such as /metadata/labels/<key>`,
+		},
+		"a new label that no API server takes": {
+			overrides: `[{patches: [{op: add, path: /metadata/labels/a, value: b c}]}]`,
+			want:      `the patch would change /metadata/labels to what no API server takes: "a": a valid label must`,
+		},
+		"a label changed to what no API server takes": {
+			overrides: `[{patches: [{op: replace, path: /metadata/labels/app, value: b c}]}]`,
+			want:      `the patch would change /metadata/labels to what no API server takes: "app": a valid label must`,
+		},
+		"a patch with more than annotations may have": {
+			overrides: `[{patches: [{op: add, path: /metadata/annotations/a, value: ` + large + `}]}]`,
+			want:      `the patch would change /metadata/annotations to what no API server takes: larger than 256 KiB`,
+		},
+		"more than annotations may have": {
+			overrides: `[{annotations: {set: {a: ` + large + `}}}]`,
+			want:      `spec.overrides[0].annotations: the manifest's /metadata/annotations would be larger than 256 KiB; correct the key`,
+		},
+		"labels of pods that are no strings": {
+			overrides: `[{patches: [{op: add, path: /spec/template/metadata/labels/a, value: 1}]}, {podLabels: {set: {b: c}}}]`,
+			want:      `spec.overrides[1].podLabels: the manifest's /spec/template/metadata/labels are no map of strings; correct them`,
+		},
+		"variables of what is no list": {
+			overrides: `
+- patches: [{op: replace, path: /spec/template/spec/containers/0/env, value: {A: b}}]
+- env: [{container: nginx, set: [{name: A, value: c}]}]`,
+			want: `spec.overrides[1].env[0].container "nginx": the container's env is not a list; correct the container's env`,
+		},
+		"resources that are no map": {
+			overrides: `
+- patches: [{op: replace, path: /spec/template/spec/containers/0/resources, value: much}]
+- resources: [{container: nginx, requests: {cpu: 1}}]`,
+			want: `spec.overrides[1].resources[0].container "nginx": the container's resources are not what they should be: `,
+		},
+		"an image that is none": {
+			overrides: `
+- patches: [{op: replace, path: /spec/template/spec/containers/0/image, value: "a b"}]
+- images: [{container: nginx, tag: v2}]`,
+			want: `spec.overrides[1].images[0].container "nginx": the image "a b" of the container cannot be parsed: `,
 		},
 		"a label that is a number": {
 			overrides: `[{patches: [{op: add, path: /metadata/labels/a, value: 1}]}]`,
@@ -550,12 +621,29 @@ func TestValidate(t *testing.T) {
 - patches: [{op: add, path: /spec/x/y, value: {}}]
 - patches: [{op: add, path: /spec/x/y/z, value: {}}]`,
 		},
+		"an override of every cluster, with selectors that leave none out, takes the ground away": {
+			overrides: `
+- {clusters: {names: [], exclude: [], attributes: [], selector: {matchLabels: {}, matchExpressions: []}}, patches: [{op: remove, path: /spec/updateStrategy}]}
+- {clusters: {names: [a]}, patches: [{op: replace, path: /spec/updateStrategy/type, value: x}]}`,
+			want: `spec.overrides[1].patches[0].path "/spec/updateStrategy/type": the manifest has no /spec/updateStrategy`,
+		},
 		"a protected field is in no doubt": {
 			overrides: `
 - {clusters: {names: [a]}, patches: [{op: add, path: /spec/x, value: {}}]}
 - {clusters: {names: [a]}, patches: [{op: replace, path: /spec, value: {}}]}`,
 			want: `the patch would change /spec/replicas`,
 		},
+	}
+	for _, some := range []string{
+		`{names: [a]}`, `{exclude: [b]}`, `{attributes: [{key: Region, operator: In, values: [eu]}]}`,
+		`{selector: {matchLabels: {a: b}}}`, `{selector: {matchExpressions: [{key: a, operator: Exists}]}}`,
+	} {
+		tc := cases["a protected field is in no doubt"]
+		tc.overrides = fmt.Sprintf(`
+- {clusters: %s, patches: [{op: remove, path: /spec/updateStrategy}]}
+- {clusters: {names: [b]}, patches: [{op: replace, path: /spec/updateStrategy/type, value: x}]}`, some)
+		tc.want = ""
+		cases["what an override takes away from "+some+" is there on other clusters"] = tc
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -573,6 +661,12 @@ func TestValidate(t *testing.T) {
 			checkRefusal(t, "Validate", err, backends.CodeInvalidOverride, tc.want)
 		})
 	}
+}
+
+func TestAValueThatIsNotJSON(t *testing.T) {
+	o := v1alpha1.Override{Patches: []v1alpha1.PatchOperation{{Op: v1alpha1.PatchOpAdd, Path: "/a", Value: &apiextensionsv1.JSON{Raw: []byte("{")}}}}
+	_, err := override.Compile([]v1alpha1.Override{o}, cloneSet)
+	checkRefusal(t, "Compile", err, backends.CodeInvalidOverride, "spec.overrides[0]: a value of a patch is not JSON: ")
 }
 
 func TestPodLikeKindsHaveContainersInTheirOwnSpec(t *testing.T) {
@@ -768,5 +862,53 @@ func TestPartitionAndUnused(t *testing.T) {
 	got := set.Unused([]backends.Cluster{{Name: "m1"}, {Name: "m4"}})
 	if diff := cmp.Diff([]string{"spec.overrides[1]", "spec.overrides[2]"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestCostGrowsWithWhatIsGoneOver: an author is refused by what overrides cost, so that none may cost less for doing more.
+func TestCostGrowsWithWhatIsGoneOver(t *testing.T) {
+	const size, pass = 1 << 20, 1 << 16 // going over the template once costs a sixteenth of copying it
+	cost := func(overrides, selected string) int64 {
+		set, err := override.Compile(overridesOf(t, overrides), cloneSet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Cost(size, selected)
+	}
+	for name, tc := range map[string]struct {
+		overrides string
+		// passes are how often the template is gone over, beside the copy of it.
+		passes int64
+	}{
+		"nothing":                {`[{}]`, 0},
+		"an image":               {`[{images: [{container: a, tag: b}]}]`, 1},
+		"two images":             {`[{images: [{container: a, tag: b}, {container: c, tag: b}]}]`, 2},
+		"variables":              {`[{env: [{container: a, set: [{name: A}, {name: B}], remove: [C, D, E]}]}]`, 6},
+		"a label":                {`[{labels: {set: {a: b}}}]`, 16},
+		"a list that moves":      {`[{patches: [{op: remove, path: /spec/list/0}]}]`, 1},
+		"a key":                  {`[{patches: [{op: remove, path: /spec/list}]}]`, 0},
+		"all of a list":          {`[{patches: [{op: remove, path: /spec/list/0}, {op: remove, path: /spec/list/0}]}]`, 2},
+		"what is kept an eye on": {`[{patches: [{op: remove, path: /metadata/labels}]}]`, 16},
+	} {
+		got := cost(tc.overrides, "1")
+		// What is over is the override's own size.
+		if own := got - size - tc.passes*pass; own < 2 || own > 200 || cost(tc.overrides, "") != got || cost(tc.overrides, "0") != 0 {
+			t.Errorf("%s: %d passes and %d bytes; %d alone, %d unselected", name, (got-size)/pass, own, cost(tc.overrides, ""), cost(tc.overrides, "0"))
+		}
+	}
+	const three = `[{labels: {set: {a: b}}}, {images: [{container: a, tag: b}]}, {}]`
+	first, second := cost(three, "100"), cost(three, "010")
+	if both := cost(three, "110"); both != first+second-size {
+		t.Errorf("two cost %d, one %d, the other one %d", both, first, second)
+	}
+	if alone := cost(three, ""); alone != first+second+cost(three, "001") {
+		t.Errorf("each one alone: %d", alone)
+	}
+	set, err := override.Compile(overridesOf(t, three), cloneSet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if none, one, all := set.Size(size, "000"), set.Size(size, "100"), set.Size(size, "111"); none != size || one <= none || all <= one {
+		t.Errorf("sizes %d, %d, %d", none, one, all)
 	}
 }

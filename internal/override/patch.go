@@ -161,28 +161,24 @@ func (p *patches) missing(index int, manifest map[string]any) *failure {
 	case v1alpha1.PatchOpRemove:
 		remedy = "remove only what the template has, or leave the patch out"
 	}
-	message := absence(manifest, pointer, spec.Op == v1alpha1.PatchOpAdd)
+	message := absence(manifest, pointer)
 	return inapplicable(fmt.Sprintf("%s.patches[%d].path", p.field, index), spec.Path, message, remedy, written(pointer))
 }
 
-// absence says which part of a path a manifest lacks. The last part may be new where
-// something is added.
-func absence(manifest map[string]any, path place, adding bool) string {
+// absence says which part of a path a manifest lacks, where an operation on it does not apply.
+func absence(manifest map[string]any, path place) string {
 	var value any = manifest
 	for i, token := range path {
-		here, mayBeNew := jsondiff.Pointer(path[:i]...), adding && i == len(path)-1
+		here := jsondiff.Pointer(path[:i]...)
 		switch container := value.(type) {
 		case map[string]any:
 			next, ok := container[token]
-			if !ok && !mayBeNew {
+			if !ok {
 				return "the manifest has no " + here + jsondiff.Pointer(token)
 			}
 			value = next
 		case []any:
 			index, err := strconv.Atoi(token)
-			if mayBeNew && (token == "-" || err == nil && index == len(container)) {
-				return ""
-			}
 			if err != nil || index < 0 || index >= len(container) {
 				return fmt.Sprintf("%s is a list of %d and has no element %s", here, len(container), token)
 			}
