@@ -120,6 +120,7 @@ func TestOthersStayAsTheyAre(t *testing.T) {
 	}{
 		"another resource": {"/apis/apps/v1/deployments", answers{"application/json", wrong, 200}},
 		"a refusal":        {all, answers{"application/json", `{"kind":"Status","code":403}`, 403}},
+		"a redirect":       {all, answers{"application/json", wrong, http.StatusMultipleChoices}},
 		"protobuf":         {all, answers{"application/vnd.kubernetes.protobuf", wrong, 200}},
 		"a table":          {all, answers{"application/json", `{"kind":"Table","rows":[]}`, 200}},
 		"no JSON":          {all, answers{"application/json", `{`, 200}},
