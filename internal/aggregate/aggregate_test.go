@@ -37,14 +37,17 @@ func ready(status v1alpha1.FleetWorkloadStatus) (metav1.ConditionStatus, string)
 	return c.Status, c.Reason
 }
 
+// change returns a report that differs.
+func change(r Report, f func(*Report)) Report {
+	o := *r.Observed
+	r.Observed = &o
+	f(&r)
+	return r
+}
+
+var lost = &backends.Cluster{Name: "m2", Ready: metav1.ConditionUnknown, Message: "lease ran out"}
+
 func TestOneVerdict(t *testing.T) {
-	change := func(r Report, f func(*Report)) Report {
-		o := *r.Observed
-		r.Observed = &o
-		f(&r)
-		return r
-	}
-	unreachable := &backends.Cluster{Name: "m2", Ready: metav1.ConditionUnknown, Message: "lease ran out"}
 	tests := map[string]struct {
 		facts   Facts
 		status  metav1.ConditionStatus
@@ -65,7 +68,7 @@ func TestOneVerdict(t *testing.T) {
 			metav1.ConditionFalse, v1alpha1.ReasonProgressing, false,
 		},
 		"one cluster not reachable, though its last report was healthy": {
-			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Cluster = unreachable })),
+			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Cluster = lost })),
 			metav1.ConditionFalse, v1alpha1.ReasonStale, false,
 		},
 		"one cluster unknown to the backend": {
@@ -242,12 +245,12 @@ func TestThousandClustersStayBounded(t *testing.T) {
 
 func TestALostBackendKeepsWhatWasKnown(t *testing.T) {
 	known := Fleet(v1alpha1.FleetWorkloadStatus{}, facts(healthy("m1", 2), healthy("m2", 1)))
-	lost := Fleet(known, Facts{Generation: 3, Now: now, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "refused"}})
-	if len(lost.Clusters) != 2 || *lost.Clusters[0].Ready != 2 || lost.Clusters[0].Stale != metav1.ConditionTrue {
-		t.Errorf("rows are %+v", lost.Clusters)
+	gone := Fleet(known, Facts{Generation: 3, Now: now, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "refused"}})
+	if len(gone.Clusters) != 2 || *gone.Clusters[0].Ready != 2 || gone.Clusters[0].Stale != metav1.ConditionTrue {
+		t.Errorf("rows are %+v", gone.Clusters)
 	}
-	if *lost.ReadyReplicas != 3 || *lost.ClusterSummary.Stale != 2 || lost.Revision != "r1" {
-		t.Errorf("status is %+v", lost)
+	if *gone.ReadyReplicas != 3 || *gone.ClusterSummary.Stale != 2 || gone.Revision != "r1" {
+		t.Errorf("status is %+v", gone)
 	}
 	if known.Clusters[0].Stale == metav1.ConditionTrue {
 		t.Error("the status before was changed")
@@ -284,8 +287,8 @@ func TestScaleSpeaksOfOneUnit(t *testing.T) {
 	if s := Fleet(v1alpha1.FleetWorkloadStatus{}, none).Scale; s != nil {
 		t.Errorf("nothing is known: %+v", s)
 	}
-	lost := Fleet(before, Facts{Generation: 3, Now: now, Duplicated: true, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "refused"}})
-	if lost.Scale == nil || *lost.Scale.Replicas != 13 {
-		t.Errorf("a backend that is lost: %+v", lost.Scale)
+	gone := Fleet(before, Facts{Generation: 3, Now: now, Duplicated: true, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "refused"}})
+	if gone.Scale == nil || *gone.Scale.Replicas != 13 {
+		t.Errorf("a backend that is lost: %+v", gone.Scale)
 	}
 }

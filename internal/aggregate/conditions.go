@@ -14,13 +14,7 @@ import (
 // maxNamed is how many clusters a message names.
 const maxNamed = 3
 
-// order in which conditions stand in the status.
-var order = []string{
-	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
-	v1alpha1.ConditionScheduled, v1alpha1.ConditionApplied, v1alpha1.ConditionHealthy, v1alpha1.ConditionMigrating,
-}
-
-// setConditions puts the conditions into the status, in order. A condition that did not change keeps its time.
+// setConditions puts the conditions into the status. A condition that did not change keeps its time.
 func setConditions(status *v1alpha1.FleetWorkloadStatus, before v1alpha1.FleetWorkloadStatus, conditions []metav1.Condition) {
 	out := make([]metav1.Condition, 0, len(conditions))
 	for _, c := range conditions {
@@ -30,13 +24,10 @@ func setConditions(status *v1alpha1.FleetWorkloadStatus, before v1alpha1.FleetWo
 		}
 		out = append(out, c)
 	}
-	slices.SortStableFunc(out, func(a, b metav1.Condition) int {
-		return slices.Index(order, a.Type) - slices.Index(order, b.Type)
-	})
 	status.Conditions = out
 }
 
-// summarize draws the conditions from rows and facts. The trio follows kstatus: Ready is never True while Reconciling
+// summarize draws the conditions from rows and facts, in the order in which they stand in the status. The trio follows kstatus: Ready is never True while Reconciling
 // or Stalled is, and these two exclude each other (sigs.k8s.io/cli-utils/pkg/kstatus/README.md).
 func summarize(status v1alpha1.FleetWorkloadStatus, facts Facts) []metav1.Condition {
 	scheduled, applied, healthy := scheduledCondition(facts), appliedCondition(status, facts), healthyCondition(status, facts)
