@@ -70,6 +70,18 @@ func TestDivide(t *testing.T) {
 			shares: []division.Share{{"m1", 1 << 61}, {"m2", 1 << 61}},
 			want:   map[string]int32{"m1": 1 << 29, "m2": 1 << 29},
 		},
+		"products of weights may be multiples of what 64 bits hold": {
+			total:  26,
+			shares: []division.Share{{"m1", 3 << 60}, {"m2", 3 << 60}, {"m3", 2 << 60}, {"m4", 4 << 60}},
+			want:   map[string]int32{"m1": 7, "m2": 6, "m3": 4, "m4": 9},
+		},
+		"those that weigh next to nothing get one each, from the one that weighs most": {
+			total: 100,
+			shares: []division.Share{
+				{"big", 1_000_000}, {"m1", 1}, {"m2", 1}, {"m3", 1}, {"m4", 1}, {"m5", 1}, {"m6", 1}, {"m7", 1}, {"m8", 1}, {"m9", 1},
+			},
+			want: map[string]int32{"big": 91, "m1": 1, "m2": 1, "m3": 1, "m4": 1, "m5": 1, "m6": 1, "m7": 1, "m8": 1, "m9": 1},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
