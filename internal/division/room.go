@@ -69,10 +69,7 @@ func Aggregate(total int32, rooms []Room) (map[string]int32, error) {
 	})
 	result := make(map[string]int32, len(rooms))
 	for _, r := range ordered {
-		n := min(more, r.Free)
-		if more < 0 {
-			n = 0
-		}
+		n := max(0, min(more, r.Free))
 		result[r.Cluster] = r.Current + int32(n)
 		more -= n
 	}
