@@ -72,9 +72,7 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		if left <= 0 {
 			continue
 		}
-		if d.Again == 0 || left < d.Again {
-			d.Again = left
-		}
+		d.Again = backends.Sooner(d.Again, left)
 		if !known || edited && !matches { // an edit divides over what it chooses
 			d.Vanished[row.Name] = *row.Replicas
 			continue

@@ -44,9 +44,7 @@ func (t *trial) over(since time.Time, patience time.Duration) bool {
 	if left <= 0 {
 		return true
 	}
-	if t.again == 0 || left < t.again {
-		t.again = left
-	}
+	t.again = backends.Sooner(t.again, left)
 	return false
 }
 

@@ -39,8 +39,10 @@ type world struct {
 	spec string
 	// running, lost, lately lost, and tainted clusters by name, separated by spaces.
 	running, lost, lately, tainted, evicted, unfit string
-	group                                          string
-	duplicated                                     bool
+	// undated are lost, nobody knows since when; missing are chosen though they do not match any more.
+	undated, missing string
+	group            string
+	duplicated       bool
 }
 
 func (w world) choose(t *testing.T) (placement.Choice, error) {
@@ -58,6 +60,8 @@ func (w world) choose(t *testing.T) (placement.Choice, error) {
 		switch {
 		case in(w.lost):
 			c.Ready, c.ReadySince = metav1.ConditionUnknown, now.Add(-301*time.Second)
+		case in(w.undated):
+			c.Ready, c.ReadySince = metav1.ConditionFalse, time.Time{}
 		case in(w.lately):
 			c.Ready, c.ReadySince = metav1.ConditionFalse, now.Add(-100*time.Second)
 		case in(w.tainted):
@@ -74,6 +78,8 @@ func (w world) choose(t *testing.T) (placement.Choice, error) {
 	if s.Chosen.Clusters, err = s.Fleet.Select(placement.Selectors(p)...); err != nil {
 		t.Fatal(err)
 	}
+	s.Missing = strings.Fields(w.missing)
+	s.Chosen.Clusters = append(s.Chosen.Clusters, s.Missing...)
 	return placement.Choose(p, s)
 }
 
@@ -95,6 +101,10 @@ func TestChoose(t *testing.T) {
 		"tainted":                {world: world{spec: `{clusters: {}}`, tainted: "a1 b1"}, want: "a2 a3 b2 c1", says: "a1, b1: tainted"},
 		"tainted and running":    {world: world{spec: `{clusters: {}}`, tainted: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
 		"evicting and running":   {world: world{spec: `{clusters: {}}`, evicted: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
+		"evicting and new":       {world: world{spec: `{clusters: {}}`, evicted: "a1"}, want: "a2 a3 b1 b2 c1", says: "a1: tainted"},
+		"missing and running":    {world: world{spec: `{clusters: {names: [a1]}}`, missing: "b1", running: "a1 b1"}, want: "a1 b1"},
+		"as many as are named":   {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2"}, want: "c1", says: "left out: a1, a2, a3, b1, b2: not ready"},
+		"more than are named":    {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2 c1"}, want: "", says: "left out: a1, a2, a3, b1, b2 and 1 more: not ready"},
 		"tolerated":              {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, value: db}]}`, tainted: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
 		"another value":          {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, value: x}]}`, tainted: "a1"}, want: "a2 a3 b1 b2 c1"},
 		"any value":              {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, operator: Exists}]}`, tainted: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
@@ -124,6 +134,12 @@ func TestChoose(t *testing.T) {
 		"failover, replaced already": {world: world{spec: `{` + two + `, failover: {}}`, running: "a2 a3 c1", lost: "c1"}, want: "a2 a3; c1"},
 		"failover, regions kept":     {world: world{spec: `{clusters: {}, failover: {}, spread: [{by: Region, minGroups: 3}]}`, running: "c1", lost: "c1"}, want: "a1 a2 a3 b1 b2 c1"},
 		"failover, too many at once": {world: world{spec: `{` + failover + `}`, running: "a1 a2", lost: "a1 a2 a3 b1"}, want: "a1 a2 b2 c1", says: "failover waits"},
+		"failover, half at once":     {world: world{spec: `{` + failover + `}`, running: "a1", lost: "a1 a2 a3"}, want: "b1 b2 c1; a1"},
+		"failover, only lost ones":   {world: world{spec: `{clusters: {names: [a1, a2]}, failover: {}}`, running: "a1 a2", lost: "a1 a2"}, want: "a1 a2"},
+		"failover, no better ones":   {world: world{spec: `{clusters: {names: [a1, a2, a3]}, numberOfClusters: 2, failover: {}}`, running: "a1 a2 a3", lost: "a1 a2 a3", duplicated: true}, want: "a1 a2; a3"},
+		"failover, since unknown":    {world: world{spec: `{` + failover + `}`, running: "a1", undated: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
+		"failover, at once":          {world: world{spec: `{clusters: {}, failover: {tolerationSeconds: 0}}`, running: "a1", undated: "a1"}, want: "a2 a3 b1 b2 c1; a1"},
+		"failover, the first end":    {world: world{spec: `{` + failover + `, tolerations: [{key: broken, operator: Exists, tolerationSeconds: 150}]}`, running: "a1 a2", lately: "a1", evicted: "a2"}, want: "a1 a2 a3 b1 b2 c1", again: 50 * time.Second},
 		"failover, evicted":          {world: world{spec: `{clusters: {}, failover: {tolerationSeconds: 60}}`, running: "a1", evicted: "a1"}, want: "a2 a3 b1 b2 c1; a1"},
 		"failover, evicted later":    {world: world{spec: `{` + failover + `}`, running: "a1", evicted: "a1"}, want: "a1 a2 a3 b1 b2 c1", again: 200 * time.Second},
 		"failover, tolerated":        {world: world{spec: `{` + failover + `, tolerations: [{key: broken, operator: Exists}]}`, running: "a1", evicted: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
@@ -132,6 +148,8 @@ func TestChoose(t *testing.T) {
 		"the first group":           {world: world{spec: `{` + groups + `}`}, want: "eu: a1 a2"},
 		"the second group":          {world: world{spec: `{` + groups + `}`, lost: "a1", tainted: "a2"}, want: "us: b1 b2"},
 		"the group that has it":     {world: world{spec: `{` + groups + `}`, group: "us", running: "b1"}, want: "us: b1 b2"},
+		"missing in its group":      {world: world{spec: `{` + groups + `}`, group: "us", missing: "c1", running: "b1 c1"}, want: "us: b1 b2 c1"},
+		"missing in another group":  {world: world{spec: `{` + groups + `}`, group: "us", missing: "c1", running: "b1 c1", lost: "b1 b2 c1"}, want: "us: b1 c1", says: "b2: not ready"},
 		"a group that is gone":      {world: world{spec: `{` + groups + `}`, group: "asia"}, want: "eu: a1 a2"},
 		"a lost group stays":        {world: world{spec: `{` + groups + `}`, group: "eu", running: "a1 a2", lost: "a1 a2"}, want: "eu: a1 a2"},
 		"a lost group fails over":   {world: world{spec: `{` + groups + `, failover: {}}`, group: "eu", running: "a1 a2", lost: "a1 a2"}, want: "us: b1 b2; a1 a2"},
@@ -247,4 +265,55 @@ func randomSpec(random *rand.Rand) string {
 		}
 	}
 	return spec + ", spread: [" + strings.Join(spread, ", ") + "]}"
+}
+
+// TestNothingIsSaidOfOthersLost: that failover waits concerns those only whose clusters are lost.
+func TestNothingIsSaidOfOthersLost(t *testing.T) {
+	got, err := world{spec: `{clusters: {names: [a1]}, failover: {}}`, running: "a1", lost: "a2 a3 b1 b2"}.choose(t)
+	if err != nil || got.Message != "" {
+		t.Errorf("%q, %v", got.Message, err)
+	}
+}
+
+// TestSelectors: a backend is asked for each group's clusters, and for all where nothing is selected.
+func TestSelectors(t *testing.T) {
+	a, b := &v1alpha1.ClusterSelector{Names: []string{"a"}}, &v1alpha1.ClusterSelector{Names: []string{"b"}}
+	wrong := &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
+	for name, c := range map[string]struct {
+		placement v1alpha1.Placement
+		want      []v1alpha1.ClusterSelector
+		refused   string
+	}{
+		"one":            {v1alpha1.Placement{Clusters: a}, []v1alpha1.ClusterSelector{*a}, ""},
+		"nothing":        {v1alpha1.Placement{}, []v1alpha1.ClusterSelector{{}}, ""},
+		"groups":         {v1alpha1.Placement{Groups: []v1alpha1.ClusterGroup{{Clusters: a}, {}, {Clusters: b}}}, []v1alpha1.ClusterSelector{*a, {}, *b}, ""},
+		"a wrong one":    {v1alpha1.Placement{Clusters: wrong}, nil, "spec.placement.clusters: the selector"},
+		"a wrong group":  {v1alpha1.Placement{Groups: []v1alpha1.ClusterGroup{{Clusters: a}, {Clusters: wrong}}}, nil, "spec.placement.groups[1].clusters: the selector"},
+		"what is enough": {v1alpha1.Placement{Clusters: requiring(placement.MaxRequirements)}, []v1alpha1.ClusterSelector{*requiring(placement.MaxRequirements)}, ""},
+		"one too many":   {v1alpha1.Placement{Clusters: requiring(placement.MaxRequirements + 1)}, nil, `spec.placement "10001": the label selectors have too many`},
+		"one too many with a weight": {
+			v1alpha1.Placement{Clusters: requiring(placement.MaxRequirements), Division: &v1alpha1.Division{Weights: []v1alpha1.ClusterWeight{{Clusters: requiring(3)}}}},
+			nil, `spec.placement "10003": the label selectors have too many`,
+		},
+	} {
+		err := placement.CheckSelectors(c.placement)
+		if (err == nil) != (c.refused == "") || err != nil && !strings.HasPrefix(err.Error(), c.refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(c.want, placement.Selectors(c.placement)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// requiring is a selector of so many expressions and values: a label, an expression, and its values.
+func requiring(n int) *v1alpha1.ClusterSelector {
+	values := make([]string, n-2)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	return &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{
+		MatchLabels:      map[string]string{"x": "y"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values}},
+	}}
 }

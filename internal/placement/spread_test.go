@@ -165,9 +165,39 @@ func TestReplacementsAreBounded(t *testing.T) {
 			s.Fleet.Clusters[i].Ready, s.Fleet.Clusters[i].ReadySince = metav1.ConditionFalse, time.Unix(1, 0)
 		}
 	}
-	c, err := Choose(p, s)
-	if err != nil || len(c.Clusters) != 400 {
-		t.Errorf("%d clusters, %v", len(c.Clusters), err)
+	trial, err := newTrial(p, s, groupsOf(p)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All at once, and each of the 200, is looked for among 400 clusters, of their own and by the label.
+	const all = 201 * 400 * 2
+	c, err := trial.choose()
+	if spent := maxSteps - trial.budget.left; err != nil || len(c.Clusters) != 400 || c.Message != "" || spent < all {
+		t.Errorf("%d clusters after %d steps, %v %q", len(c.Clusters), spent, err, c.Message)
+	}
+	trial.budget.left = all / 2
+	if c, err := trial.choose(); err != nil || len(c.Clusters) != 400 || !strings.HasPrefix(c.Message, "not all ways to replace lost clusters were tried") {
+		t.Errorf("%d clusters without the steps, %v %q", len(c.Clusters), err, c.Message)
+	}
+	trial.lost, trial.budget.left = nil, 0
+	if c, err := trial.choose(); err != nil || c.Message != "" {
+		t.Errorf("nothing to replace: %v %q", err, c.Message)
+	}
+}
+
+// TestGroupsShareTheSteps: groups make no choice longer.
+func TestGroupsShareTheSteps(t *testing.T) {
+	p, s := hard(8, 16)
+	total := 0
+	for _, g := range p.Groups {
+		trial, err := newTrial(p, s, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += trial.budget.left
+	}
+	if total > maxSteps {
+		t.Errorf("%d steps, and the limit is %d", total, maxSteps)
 	}
 }
 
