@@ -212,6 +212,72 @@ func TestBudgetsBoundMemory(t *testing.T) {
 	}
 }
 
+// TestBudgetsAllowAsMuchAsTheySay: what is as large as a limit is carried out, and what is one more is refused.
+func TestBudgetsAllowAsMuchAsTheySay(t *testing.T) {
+	companion := func(bytes int) *v1alpha1.FleetWorkload {
+		const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":""}}`
+		raw := strings.Replace(object, `""`, `"`+strings.Repeat("x", bytes-len(object))+`"`, 1)
+		return workload(deployment, carrying(raw))
+	}
+	template := func(bytes int) *v1alpha1.FleetWorkload {
+		return workload(deployment+strings.Repeat(" ", bytes-len(deployment)), nil)
+	}
+	values := make([]string, placement.MaxRequirements)
+	selectors := func(n int) *v1alpha1.FleetWorkload {
+		return selecting(nil, 0, metav1.LabelSelectorRequirement{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values[:n-1]})
+	}
+	p, err := New(workload(deployment, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Overrides = []v1alpha1.Override{{}} }), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := p.size
+	for name, refused := range map[string]func(more int) error{
+		"a template":             func(more int) error { return checkSizes(template(maxTemplate + more)) },
+		"companions":             func(more int) error { return checkSizes(companion(maxTemplate + more)) },
+		"selectors of overrides": func(more int) error { return checkSizes(selectors(placement.MaxRequirements + more)) },
+		"companions of clusters": func(more int) error {
+			carrying := &Plan{fw: companion(64 << 10)}
+			return carrying.checkCarried(1024 + more)
+		},
+		"trying overrides": func(more int) error {
+			p.size = maxOverriding - p.overrides.Cost(0, "") + int64(more)
+			defer func() { p.size = size }()
+			return p.checkOverriding()
+		},
+		"sets of overrides": func(more int) error {
+			return (&manifests{variants: maxVariants - p.overrides.Cost(size, "1") + int64(more)}).spendOverridden(p, "1")
+		},
+		"manifests": func(more int) error {
+			return (&manifests{size: maxManifests - p.overrides.Size(size, "1") + int64(more)}).spend(p, variation{overrides: "1"})
+		},
+	} {
+		if enough, tooMuch := refused(0), refused(1); enough != nil || tooMuch == nil {
+			t.Errorf("%s: %v, and with one more: %v", name, enough, tooMuch)
+		}
+	}
+}
+
+// TestWhatFailsFailsAgain: of a manifest that cannot be made nothing is kept for the next cluster, or the next pass.
+func TestWhatFailsFailsAgain(t *testing.T) {
+	fw := workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+		missing := patched(1, v1alpha1.PatchOpReplace, "/spec/missing/x", `1`)
+		fw.Spec.Overrides = []v1alpha1.Override{bit(0, patched(1, v1alpha1.PatchOpAdd, "/spec/missing", `{"x":0}`)), bit(1, missing)}
+	})
+	p, err := New(fw, kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, _ := fleetOf(4)
+	for range 2 {
+		if targets, err := p.Targets(fleet, []string{"m0002"}, nil); backends.CodeOf(err) != backends.CodeInvalidOverride {
+			t.Errorf("%v, %v", targets, err)
+		}
+	}
+	if targets, err := p.Targets(fleet, []string{"m0003"}, nil); err != nil || len(targets) != 1 {
+		t.Errorf("%v, %v", targets, err)
+	}
+}
+
 // TestManifestsAreShared: clusters with the same overrides and replicas have one manifest, and none that is changed for another.
 func TestManifestsAreShared(t *testing.T) {
 	fleet, names := fleetOf(64)

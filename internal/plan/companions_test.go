@@ -49,6 +49,12 @@ func TestCompanionsAreMarkedAndSorted(t *testing.T) {
 	if p.Desired(nil).Companions == nil {
 		t.Error("they are not handed over")
 	}
+	if policy := p.Desired(nil).ConflictPolicy; policy != v1alpha1.ConflictPolicyFail {
+		t.Errorf("what is there already is dealt with by %q", policy)
+	}
+	if p.fw.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt; p.Desired(nil).ConflictPolicy != v1alpha1.ConflictPolicyAdopt {
+		t.Error("what is there already is not adopted")
+	}
 }
 
 func TestCompanionsThatAreRefused(t *testing.T) {
@@ -167,6 +173,19 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// TestNeedsBeforeAClusterIsChosen: what the template refers to is known already, whatever overrides that refer to nothing change.
+func TestNeedsBeforeAClusterIsChosen(t *testing.T) {
+	p, err := New(workload(referring, func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Overrides = []v1alpha1.Override{{Labels: &v1alpha1.MetadataOverride{Set: map[string]string{"a": "b"}}}}
+	}), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if needs, err := p.Needs(nil); err != nil || len(needs) != 6 {
+		t.Errorf("%v, %v", needs, err)
+	}
+}
+
 func TestWhatIsSentIsBare(t *testing.T) {
 	tests := map[string]struct{ source, want, note string }{
 		"a Secret": {
@@ -223,7 +242,10 @@ func TestWhatIsSentIsBare(t *testing.T) {
 			if err := json.Unmarshal([]byte(test.want), &want); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, c.Object.Object); diff != "" || !c.Shared || c.Resource == "" {
+			resources := map[string]string{
+				"Secret": "secrets", "ServiceAccount": "serviceaccounts", "Service": "services", "PersistentVolumeClaim": "persistentvolumeclaims",
+			}
+			if diff := cmp.Diff(want, c.Object.Object); diff != "" || !c.Shared || c.Resource != resources[n.Kind] {
 				t.Error(diff, c.Shared, c.Resource)
 			}
 		})

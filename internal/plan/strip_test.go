@@ -223,3 +223,16 @@ func TestACompanionThatRunsRunsOnce(t *testing.T) {
 func patchOf(op v1alpha1.PatchOp, path, value string) v1alpha1.PatchOperation {
 	return v1alpha1.PatchOperation{Op: op, Path: path, Value: &apiextensionsv1.JSON{Raw: []byte(value)}}
 }
+
+// TestANoteNamesFiveKeys: more would be a long message, and no more are counted than are left.
+func TestANoteNamesFiveKeys(t *testing.T) {
+	for n, want := range map[int]string{1: "a", 5: "a, b, c, d, e", 6: "a, b, c, d, e and 1 more", 8: "a, b, c, d, e and 3 more"} {
+		note := noteStripped("spec.template", strings.Split("abcdefgh"[:n], ""))
+		if !strings.HasPrefix(note, "note: of spec.template.metadata the keys "+want+" are not sent: ") {
+			t.Errorf("%d keys: %s", n, note)
+		}
+	}
+	if note := noteStripped("spec.template", nil); note != "" {
+		t.Errorf("no keys: %s", note)
+	}
+}
