@@ -1,9 +1,13 @@
 package interpreter
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -352,6 +356,109 @@ func TestCounts(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestBeforeAnyReport: what was asked for is known all the same, and a manifest that is wrong is told of once there is a report.
+func TestBeforeAnyReport(t *testing.T) {
+	deployment := kindOf(t, "apps/v1", "Deployment")
+	for body, want := range map[string]*int32{`{spec: {replicas: 3}}`: ptr(int32(3)), `{spec: {}}`: ptr(int32(1)), `{spec: {replicas: three}}`: nil} {
+		s, err := deployment.State(Report{Manifest: live{apiVersion: "apps/v1", kind: "Deployment", body: body}.object(t)})
+		if diff := cmp.Diff(want, s.Desired); err != nil || s.Health != unknown || s.Reason != ReasonWaitingForStatus || diff != "" {
+			t.Errorf("%s: %+v, %v %s", body, s, err, diff)
+		}
+	}
+}
+
+func TestNumbersAtTheirBounds(t *testing.T) {
+	deployment := kindOf(t, "apps/v1", "Deployment")
+	for name, test := range map[string]struct {
+		desired  *int32
+		replicas any
+		reason   Reason
+	}{
+		"none are asked for":       {ptr(int32(0)), int64(0), ReasonComplete},
+		"fewer than none":          {ptr(int32(-1)), int64(0), ReasonMalformed},
+		"the most, as a decimal":   {nil, float64(math.MaxInt32), ReasonUpdating},
+		"one more, as a decimal":   {nil, float64(math.MaxInt32 + 1), ReasonMalformed},
+		"one more":                 {nil, int64(math.MaxInt32 + 1), ReasonMalformed},
+		"a half":                   {nil, 0.5, ReasonMalformed},
+		"fewer than none, decimal": {nil, float64(-1), ReasonMalformed},
+	} {
+		s, _ := deployment.State(Report{
+			Manifest: live{apiVersion: "apps/v1", kind: "Deployment", body: `{spec: {replicas: 2}}`}.object(t), Desired: test.desired,
+			Status: map[string]any{"generation": int64(2), "observedGeneration": int64(2), "replicas": test.replicas},
+		})
+		if s.Reason != test.reason {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	for n, fine := range map[int64]bool{-1: false, 0: true, 1_000_000: true, 1_000_001: false} {
+		u := live{apiVersion: "apps/v1", kind: "Deployment", body: fmt.Sprintf(`{spec: {replicas: %d}}`, n)}.object(t)
+		if got, given, err := Replicas(deployment, u); (err == nil && given && int64(got) == n) != fine {
+			t.Errorf("%d replicas are read as %d, %v", n, got, err)
+		}
+	}
+	empty := live{apiVersion: "apps/v1", kind: "Deployment", body: `{spec: {}}`}.object(t)
+	if n, err := DefaultReplicas(deployment, empty); err != nil || n != 1 {
+		t.Errorf("a Deployment that does not say has %d replicas, %v", n, err)
+	}
+	if n, err := DefaultReplicas(kindOf(t, "apps/v1", "DaemonSet"), empty); err == nil {
+		t.Errorf("a DaemonSet has %d replicas", n)
+	}
+}
+
+// TestFields: a counter that a status leaves out is 0 once its controller has looked, and nothing before.
+func TestFields(t *testing.T) {
+	deployment := kindOf(t, "apps/v1", "Deployment")
+	for name, test := range map[string]struct {
+		status map[string]any
+		want   map[string]any
+	}{
+		"looked at": {
+			map[string]any{"observedGeneration": int64(2), "replicas": int64(3), "conditionAvailable": "True"},
+			map[string]any{"observedGeneration": int64(2), "replicas": int64(3), "readyReplicas": int64(0), "conditionAvailable": "True", "reasonProgressing": nil},
+		},
+		"not looked at": {map[string]any{}, map[string]any{"observedGeneration": nil, "replicas": nil, "readyReplicas": nil}},
+	} {
+		fields, err := deployment.Fields(Report{Status: test.status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]any{}
+		for _, f := range fields {
+			if _, asked := test.want[f.Name]; asked {
+				got[f.Name] = f.Value
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if _, err := deployment.Fields(Report{Status: map[string]any{"replicas": "three"}}); err == nil {
+		t.Error("a word is no number")
+	}
+	cron := kindOf(t, "batch/v1", "CronJob")
+	for status, want := range map[string]int64{`active: [{name: a}, {name: b}]`: 2, `activeJobs: 2`: 2, `active: []`: 0, `suspended: x`: 0} {
+		u := live{apiVersion: "batch/v1", kind: "CronJob", body: `{spec: {}, status: {lastScheduleTime: x, ` + status + `}}`}.object(t)
+		fields, err := cron.Fields(ReportOf(u))
+		i := slices.IndexFunc(fields, func(f FieldValue) bool { return f.Name == "activeJobs" })
+		if err != nil || i < 0 || fields[i].Value != want {
+			t.Errorf("%s: %+v, %v", status, fields, err)
+		}
+	}
+}
+
+func TestWhoseRulesAKindHas(t *testing.T) {
+	all := registry(t, widget())
+	for gvk, want := range map[schema.GroupVersionKind][2]bool{
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:       {true, true},
+		{Group: "example.io", Version: "v1", Kind: "Widget"}:     {true, false},
+		{Group: "example.com", Version: "v1", Kind: "Something"}: {false, false},
+	} {
+		if k := all.For(gvk); k.Known() != want[0] || k.BuiltIn() != want[1] {
+			t.Errorf("%s: known %v, built in %v", gvk, k.Known(), k.BuiltIn())
 		}
 	}
 }
