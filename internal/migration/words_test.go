@@ -1,0 +1,342 @@
+package migration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// begun is a migration of m1, in its only wave, that came to a phase at a time.
+func begun(phase v1alpha1.MigrationPhase, when time.Time) v1alpha1.MigrationStatus {
+	wave := int32(1)
+	rec := v1alpha1.MigrationStatus{From: "a", To: "b", Phase: phase, WaveStartedAt: at(when), Clusters: []v1alpha1.MigrationClusterStatus{
+		{Name: "m1", Wave: &wave, Phase: phase},
+	}}
+	if phase != v1alpha1.MigrationPhaseShadowing {
+		rec.Wave = &wave
+		rec.Clusters[0].Before = &v1alpha1.MigrationEvidence{UID: "u", PodRevision: "p", Health: v1alpha1.HealthHealthy, Ready: ptr.To(int32(4))}
+	}
+	return rec
+}
+
+// healthy is a target that runs everything as it ran before.
+func healthy() Report {
+	return Report{Rendered: true, Current: true, Asked: ptr.To(int32(4)), Evidence: v1alpha1.MigrationEvidence{
+		UID: "u", PodRevision: "p", Health: v1alpha1.HealthHealthy, Ready: ptr.To(int32(4)),
+	}}
+}
+
+func input(after time.Duration, p Pair) Input {
+	return Input{
+		Now: now.Add(after), Forward: true, Waves: []Wave{{Soak: soak}}, Timeout: timeout, Clusters: map[string]Pair{"m1": p},
+	}
+}
+
+// TestWhatObservingWaitsFor: before a cluster is handed over people read what is missing.
+func TestWhatObservingWaitsFor(t *testing.T) {
+	runs := Report{Rendered: true, Current: true, Evidence: v1alpha1.MigrationEvidence{UID: "u"}}
+	observes := Report{Presence: backends.PresenceReleased, Rendered: true, Evidence: v1alpha1.MigrationEvidence{UID: "u"}}
+	for name, c := range map[string]struct {
+		source, target func(*Report)
+		want           string
+	}{
+		"nothing":                  {nil, nil, ""},
+		"gone from both":           {func(r *Report) { r.Presence = backends.PresenceUnknown }, func(r *Report) { r.Presence = backends.PresenceUnknown }, ""},
+		"gone from the old one":    {func(r *Report) { *r = Report{Presence: backends.PresenceUnknown} }, nil, ""},
+		"not known to the new one": {nil, func(r *Report) { r.Presence = backends.PresenceUnknown }, "the new backend does not know the cluster any more"},
+		"no report":                {func(r *Report) { r.Current = false }, nil, "the present backend does not report on the present manifest"},
+		"another manifest":         {func(r *Report) { r.Rendered = false }, nil, "the present backend does not report on the present manifest"},
+		"still removing":           {nil, func(r *Report) { r.Presence = backends.PresenceRemoving }, "the new backend still removes what it had there"},
+		"nothing there":            {nil, func(r *Report) { r.Presence = backends.PresenceAbsent }, "the new backend has no object with this manifest yet"},
+		"another manifest there":   {nil, func(r *Report) { r.Rendered = false }, "the new backend has no object with this manifest yet"},
+		"it may write":             {nil, func(r *Report) { r.Presence = backends.PresenceActive }, "the new backend has not confirmed that it does not write"},
+		"it may write, and why":    {nil, func(r *Report) { r.Presence, r.Message = backends.PresenceActive, "no agent" }, "the new backend has not confirmed that it does not write: no agent"},
+		"it says too much": {
+			nil, func(r *Report) { r.Presence, r.Message = backends.PresenceActive, strings.Repeat("x", 900) },
+			"the new backend has not confirmed that it does not write: " + strings.Repeat("x", 800),
+		},
+		"another object":    {nil, func(r *Report) { r.Evidence.UID = "v" }, "the backends speak of different objects: u and v"},
+		"an unknown object": {nil, func(r *Report) { r.Evidence.UID = "" }, ""},
+	} {
+		p := Pair{Source: runs, Target: observes}
+		if c.source != nil {
+			c.source(&p.Source)
+		}
+		if c.target != nil {
+			c.target(&p.Target)
+		}
+		want := v1alpha1.MigrationPhaseShadowing
+		if c.want == "" {
+			want = v1alpha1.MigrationPhaseHandingOver
+		}
+		rec, _ := Decide(begun(v1alpha1.MigrationPhaseShadowing, now), input(0, p))
+		if rec.Phase != want || rec.Clusters[0].Message != c.want {
+			t.Errorf("%s: %s, %q", name, rec.Phase, rec.Clusters[0].Message)
+		}
+	}
+}
+
+// TestWhatIsOverdueIsSaid: observing fails nothing; people are told once it takes longer than a wave may.
+func TestWhatIsOverdueIsSaid(t *testing.T) {
+	p := Pair{Source: Report{Rendered: true, Current: true}, Target: Report{Presence: backends.PresenceAbsent}}
+	for after, want := range map[time.Duration]struct {
+		again time.Duration
+		says  string
+	}{
+		time.Minute:           {timeout - time.Minute, ""},
+		timeout - time.Second: {time.Second, ""},
+		timeout:               {0, "cluster m1: not within 10m0s: the new backend has no object with this manifest yet"},
+		2 * timeout:           {0, "cluster m1: not within 10m0s: the new backend has no object with this manifest yet"},
+	} {
+		rec, orders := Decide(begun(v1alpha1.MigrationPhaseShadowing, now), input(after, p))
+		if rec.Phase != v1alpha1.MigrationPhaseShadowing || orders.Again != want.again || orders.Overdue != want.says {
+			t.Errorf("after %s: %s, again after %s, %q", after, rec.Phase, orders.Again, orders.Overdue)
+		}
+	}
+	untimed := begun(v1alpha1.MigrationPhaseShadowing, now)
+	untimed.WaveStartedAt = nil
+	if rec, orders := Decide(untimed, input(time.Hour, p)); orders.Again != timeout || rec.WaveStartedAt == nil {
+		t.Errorf("time begins when it is looked at first: again after %s", orders.Again)
+	}
+}
+
+// TestWhatAWaveWaitsFor: what the new backend has not shown yet, of a cluster that is handed over.
+func TestWhatAWaveWaitsFor(t *testing.T) {
+	released := Report{Presence: backends.PresenceReleased}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.MigrationClusterStatus, *Pair)
+		want   string
+	}{
+		"nothing": {func(*v1alpha1.MigrationClusterStatus, *Pair) {}, ""},
+		"gone": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) {
+			p.Source.Presence, p.Target.Presence = backends.PresenceUnknown, backends.PresenceUnknown
+		}, ""},
+		"the old one":    {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Source.Presence = backends.PresenceActive }, "the present backend has not confirmed that it has stopped"},
+		"removing":       {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Source.Presence = backends.PresenceRemoving }, "the present backend has not confirmed that it has stopped"},
+		"leaving":        {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Source.Presence = backends.PresenceLeaving }, ""},
+		"not taken over": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Presence = backends.PresenceReleased }, "the new backend has not taken it over"},
+		"not applied": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) {
+			p.Target.Current, p.Target.Message = false, "forbidden"
+		}, "the new backend has not taken it over: forbidden"},
+		"another manifest": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Rendered = false }, "the new backend has not taken it over"},
+		"on its way": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) {
+			p.Target.Evidence.Health = v1alpha1.HealthProgressing
+		}, "it is Progressing"},
+		"ill": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Evidence.Health = v1alpha1.HealthDegraded }, "it is Degraded"},
+		"as ill as before": {func(c *v1alpha1.MigrationClusterStatus, p *Pair) {
+			c.Before.Health, p.Target.Evidence.Health = v1alpha1.HealthDegraded, v1alpha1.HealthDegraded
+		}, ""},
+		"worse than before": {func(c *v1alpha1.MigrationClusterStatus, p *Pair) {
+			c.Before.Health, p.Target.Evidence.Health = v1alpha1.HealthProgressing, v1alpha1.HealthDegraded
+		}, "it is Degraded"},
+		"not known before": {func(c *v1alpha1.MigrationClusterStatus, p *Pair) {
+			c.Before, p.Target.Evidence.Health, p.Target.Evidence.Ready = nil, v1alpha1.HealthProgressing, ptr.To(int32(1))
+		}, "it is Progressing"},
+		"fewer pods": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Evidence.Ready = ptr.To(int32(3)) }, "3 pods are ready; before it were 4"},
+		"fewer are wanted": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) {
+			p.Target.Evidence.Ready, p.Target.Asked = ptr.To(int32(3)), ptr.To(int32(3))
+		}, ""},
+		"fewer than that": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) {
+			p.Target.Evidence.Ready, p.Target.Asked = ptr.To(int32(2)), ptr.To(int32(3))
+		}, "2 pods are ready; before it were 4"},
+		"more are wanted":     {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Asked = ptr.To(int32(9)) }, ""},
+		"no number was asked": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Asked = nil }, ""},
+		"no number is known":  {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Evidence.Ready = nil }, ""},
+		"no number was before": {func(c *v1alpha1.MigrationClusterStatus, p *Pair) {
+			c.Before.Ready, p.Target.Evidence.Ready = nil, ptr.To(int32(0))
+		}, ""},
+		"a revision unknown": {func(_ *v1alpha1.MigrationClusterStatus, p *Pair) { p.Target.Evidence.PodRevision = "" }, ""},
+	} {
+		rec, p := begun(v1alpha1.MigrationPhaseHandingOver, now), Pair{Source: released, Target: healthy()}
+		c.change(&rec.Clusters[0], &p)
+		want := v1alpha1.MigrationPhaseVerifying
+		if c.want != "" {
+			want = v1alpha1.MigrationPhaseHandingOver
+		}
+		next, orders := Decide(rec, input(time.Minute, p))
+		if next.Phase != want || next.Clusters[0].Message != c.want || c.want != "" && orders.Again != timeout-time.Minute {
+			t.Errorf("%s: %s, %q, again after %s", name, next.Phase, next.Clusters[0].Message, orders.Again)
+		}
+		if late, _ := Decide(rec, input(timeout, p)); c.want != "" && late.Failure != "cluster m1: not within 10m0s: "+c.want {
+			t.Errorf("%s, too long: %s, %q", name, late.Phase, late.Failure)
+		}
+	}
+}
+
+// TestWhatIsReplacedFailsAtOnce: another object, or pods of another revision, are what a hand-over must never come to.
+func TestWhatIsReplacedFailsAtOnce(t *testing.T) {
+	object, pods := healthy(), healthy()
+	object.Evidence.UID, pods.Evidence.PodRevision = "v", "q"
+	for want, report := range map[string]Report{
+		"cluster m1: the object was u and is v":         object,
+		"cluster m1: its pods' revision was p and is q": pods,
+	} {
+		for _, phase := range []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseHandingOver, v1alpha1.MigrationPhaseVerifying} {
+			for pause, then := range map[bool]v1alpha1.MigrationPhase{false: v1alpha1.MigrationPhaseRollingBack, true: phase} {
+				in := input(0, Pair{Source: Report{Presence: backends.PresenceAbsent}, Target: report})
+				in.Pause = pause
+				if next, _ := Decide(begun(phase, now), in); next.Failure != want || next.Phase != then {
+					t.Errorf("%s, to pause %v: %s, %q", phase, pause, next.Phase, next.Failure)
+				}
+			}
+		}
+		stale := report
+		stale.Current = false
+		next, _ := Decide(begun(v1alpha1.MigrationPhaseHandingOver, now), input(0, Pair{Source: Report{Presence: backends.PresenceAbsent}, Target: stale}))
+		if next.Failure != "" {
+			t.Errorf("what is not current tells nothing: %q", next.Failure)
+		}
+	}
+}
+
+// TestAFreezeCostsAWaveNoTime: the time in which a backend could not be read does not count.
+func TestAFreezeCostsAWaveNoTime(t *testing.T) {
+	waits := Pair{Source: Report{Presence: backends.PresenceReleased}, Target: Report{Presence: backends.PresenceReleased}}
+	rec := begun(v1alpha1.MigrationPhaseHandingOver, now)
+	pass := func(after time.Duration, unavailable string) Orders {
+		in := input(after, waits)
+		in.Unavailable = unavailable
+		var orders Orders
+		rec, orders = Decide(rec, in)
+		return orders
+	}
+	pass(4*time.Minute, "b")
+	pass(50*time.Minute, "b")
+	if orders := pass(64*time.Minute, ""); rec.Failure != "" || orders.Again != 6*time.Minute {
+		t.Errorf("%q, again after %s", rec.Failure, orders.Again)
+	}
+	if pass(70*time.Minute, ""); rec.Failure == "" {
+		t.Error("it never ends")
+	}
+	for phase, owns := range map[v1alpha1.MigrationPhase]bool{v1alpha1.MigrationPhaseReleasing: true, v1alpha1.MigrationPhaseVerifying: false} {
+		in := input(0, waits)
+		in.Unavailable = "a"
+		if _, orders := Decide(begun(phase, now), in); orders.TargetOwns != owns || orders.Source != ActNothing || orders.Target != ActNothing {
+			t.Errorf("frozen while %s: %+v", phase, orders)
+		}
+	}
+	untimed := begun(v1alpha1.MigrationPhaseShadowing, now)
+	untimed.WaveStartedAt, untimed.FrozenSince = nil, at(now)
+	if next, _ := Decide(untimed, input(time.Hour, waits)); next.FrozenSince != nil {
+		t.Error("it stays frozen")
+	}
+}
+
+// TestASoakIsAsLongAsAsked: it ends when its time is over, and not before; a person's word is waited for without an end.
+func TestASoakIsAsLongAsAsked(t *testing.T) {
+	rec := begun(v1alpha1.MigrationPhaseVerifying, now)
+	rec.PassingSince = at(now)
+	p := Pair{Source: Report{Presence: backends.PresenceAbsent}, Target: healthy()}
+	for after, want := range map[time.Duration]struct {
+		phase v1alpha1.MigrationPhase
+		again time.Duration
+	}{
+		0:                  {v1alpha1.MigrationPhaseVerifying, soak},
+		soak - time.Second: {v1alpha1.MigrationPhaseVerifying, time.Second},
+		soak:               {v1alpha1.MigrationPhaseReleasing, 0},
+	} {
+		if next, orders := Decide(rec, input(after, p)); next.Phase != want.phase || orders.Again != want.again {
+			t.Errorf("after %s: %s, again after %s", after, next.Phase, orders.Again)
+		}
+	}
+	late := p
+	late.Target.Evidence.Ready = ptr.To(int32(3))
+	for after, failure := range map[time.Duration]string{
+		soak: "", soak + timeout - time.Second: "", soak + timeout: "cluster m1: not within 10m0s after its soak: 3 pods are ready; before it were 4",
+	} {
+		next, orders := Decide(rec, input(after, late))
+		if next.Failure != failure || failure == "" && orders.Again != soak+timeout-after {
+			t.Errorf("late after %s: %q, again after %s", after, next.Failure, orders.Again)
+		}
+	}
+	silent := p
+	silent.Target.Current = false
+	if next, _ := Decide(rec, input(0, silent)); next.Clusters[0].Message != "the new backend does not report on it" {
+		t.Errorf("%q", next.Clusters[0].Message)
+	}
+	unwatched := rec
+	unwatched.PassingSince = nil
+	if next, orders := Decide(unwatched, input(time.Hour, p)); next.Phase != v1alpha1.MigrationPhaseVerifying || orders.Again != soak {
+		t.Errorf("a soak that begins: %s, again after %s", next.Phase, orders.Again)
+	}
+}
+
+// TestARetryIsAPersons: a wave that failed is tried again when a person asks for just that.
+func TestARetryIsAPersons(t *testing.T) {
+	for _, phase := range []v1alpha1.MigrationPhase{v1alpha1.MigrationPhaseRolledBack, v1alpha1.MigrationPhaseVerifying} {
+		rec := begun(phase, time.Unix(77, 0))
+		rec.Failure = "cluster m1: it is Degraded"
+		p := Pair{Source: Report{Presence: backends.PresenceReleased, Current: true}, Target: healthy()}
+		asks, _ := Decide(rec, input(0, p))
+		if asks.Approval != "retry-wave-1-77" || asks.Failure == "" || asks.Phase != phase {
+			t.Errorf("%s: asks for %q", phase, asks.Approval)
+		}
+		in := input(0, p)
+		in.Approval = "pass-wave-1-77"
+		if next, _ := Decide(asks, in); next.Failure == "" {
+			t.Errorf("%s: tried again by %q", phase, in.Approval)
+		}
+		in.Approval = "retry-wave-1-77"
+		if next, _ := Decide(asks, in); next.Failure != "" || next.Approval != "" || next.WaveStartedAt.Unix() == 77 {
+			t.Errorf("%s: %s, %q, %q", phase, next.Phase, next.Failure, next.Approval)
+		}
+	}
+	untimed := begun(v1alpha1.MigrationPhaseRolledBack, now)
+	untimed.Failure, untimed.WaveStartedAt = "why", nil
+	if next, _ := Decide(untimed, input(0, Pair{})); next.Approval != "retry-wave-1-0" {
+		t.Errorf("without a time it asks for %q", next.Approval)
+	}
+}
+
+// TestWhatIsRememberedIsBounded: ten migrations, and the clusters of the last one only.
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	var history []v1alpha1.MigrationRecord
+	for n := range 12 {
+		rec := begun(v1alpha1.MigrationPhaseReleasing, now)
+		rec.History, rec.From = history, string(rune('a'+n))
+		in := input(0, Pair{Source: Report{Presence: backends.PresenceAbsent}, Target: healthy()})
+		in.SourceGone = true
+		next, orders := Decide(rec, in)
+		history = next.History
+		if !orders.Ended || len(history) != min(n+1, 10) || history[0].From != rec.From || len(history[0].Clusters) != 1 ||
+			history[0].Clusters[0].Phase != v1alpha1.MigrationPhaseCompleted || n > 0 && history[1].Clusters != nil {
+			t.Fatalf("the %dth: %+v", n, history)
+		}
+	}
+	for name, report := range map[string]func(*Report){
+		"marks are left":  func(r *Report) { r.Marked = true },
+		"nobody can tell": func(r *Report) { r.Current = false },
+	} {
+		p := Pair{Source: Report{Presence: backends.PresenceAbsent}, Target: healthy()}
+		report(&p.Target)
+		in := input(0, p)
+		in.SourceGone = true
+		if _, orders := Decide(begun(v1alpha1.MigrationPhaseReleasing, now), in); orders.Ended || !orders.TargetOwns || orders.Source != ActRelease {
+			t.Errorf("%s: %+v", name, orders)
+		}
+		p.Target.Presence = backends.PresenceUnknown
+		in.Clusters["m1"] = p
+		if _, orders := Decide(begun(v1alpha1.MigrationPhaseReleasing, now), in); !orders.Ended {
+			t.Errorf("%s on a cluster that is gone: %+v", name, orders)
+		}
+	}
+}
+
+// TestStrategies: what a spec says of waves, and what holds when it says nothing.
+func TestStrategies(t *testing.T) {
+	if Timeout(nil) != 10*time.Minute || Timeout(&v1alpha1.MigrationStrategy{}) != 10*time.Minute || Pauses(nil) || Pauses(&v1alpha1.MigrationStrategy{}) {
+		t.Error("without a strategy")
+	}
+	if !Pauses(&v1alpha1.MigrationStrategy{OnFailure: v1alpha1.FailureActionPause}) {
+		t.Error("it does not pause")
+	}
+	waves := Waves(&v1alpha1.MigrationStrategy{Waves: []v1alpha1.MigrationWave{{Approval: v1alpha1.ApprovalPolicyManual}, {}}})
+	if len(waves) != 3 || !waves[0].Manual || waves[1].Manual || waves[2] != (Wave{}) {
+		t.Errorf("%+v", waves)
+	}
+}
