@@ -134,3 +134,43 @@ func TestSetReplicas(t *testing.T) {
 		t.Error("parallelism is not replicas")
 	}
 }
+
+// TestPartitionOf: what a manifest says about its partition, if it says anything.
+func TestPartitionOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		apiVersion, kind, body, want string
+		ok, wrong                    bool
+	}{
+		"a number":            {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: 3}}}`, "3", true, false},
+		"a percentage":        {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: 50%}}}`, "50%", true, false},
+		"none":                {kruise1, "CloneSet", `{spec: {}}`, "0", false, false},
+		"null":                {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: null}}}`, "0", false, false},
+		"a list":              {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: []}}}`, "0", false, true},
+		"in no map":           {kruise1, "CloneSet", `{spec: {updateStrategy: fast}}`, "0", false, true},
+		"one a subset":        {kruise1, "UnitedDeployment", `{spec: {updateStrategy: {manualUpdate: {partitions: {a: 1}}}}}`, "0", false, false},
+		"a kind without such": {"apps/v1", "Deployment", `{spec: {updateStrategy: {partition: 3}}}`, "0", false, false},
+	} {
+		u := live{apiVersion: test.apiVersion, kind: test.kind, body: test.body}.object(t)
+		got, ok, err := PartitionOf(kindOf(t, test.apiVersion, test.kind), u)
+		if got.String() != test.want || ok != test.ok || (err != nil) != test.wrong {
+			t.Errorf("%s: %s, %v, %v", name, got.String(), ok, err)
+		}
+	}
+}
+
+func TestSelector(t *testing.T) {
+	for body, want := range map[string]string{
+		`{spec: {selector: {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: In, values: [a, b]}]}}}`: "app=web,tier in (a,b)",
+		`{spec: {}}`:                               "",
+		`{spec: {selector: web}}`:                  "",
+		`{spec: {selector: {matchLabels: [web]}}}`: "",
+	} {
+		u := live{apiVersion: "apps/v1", kind: "Deployment", body: body}.object(t)
+		if got := Selector(kindOf(t, "apps/v1", "Deployment"), u); got != want {
+			t.Errorf("%s: %q", body, got)
+		}
+	}
+	if got := Selector(kindOf(t, "batch/v1", "CronJob"), live{apiVersion: "batch/v1", kind: "CronJob", body: `{spec: {}}`}.object(t)); got != "" {
+		t.Errorf("a CronJob has %q", got)
+	}
+}

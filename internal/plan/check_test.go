@@ -7,6 +7,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 )
 
 // TestNamesOfClustersAreKnown: wherever a spec names a cluster, one that the backend does not know is refused there.
@@ -46,6 +47,39 @@ func TestAFleetIsListedInShort(t *testing.T) {
 	for n, want := range map[int]string{0: "no clusters", 1: "m0", 2: "m0, m1", 10: ten, 11: ten + " and 1 more", 25: ten + " and 15 more"} {
 		if got := List(of(n)); got != want {
 			t.Errorf("%d clusters: %s", n, got)
+		}
+	}
+}
+
+// TestWhatASpecAsksFor: replicas, clusters and their division are told apart, so that an edit of one excuses no loss by another.
+func TestWhatASpecAsksFor(t *testing.T) {
+	const sidecars = `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","spec":{"selector":{"matchLabels":{"app":"web"}},"containers":[{"name":"log","image":"log:1"}]}}`
+	ask := func(template string, change func(*v1alpha1.FleetWorkload)) guard.Asked {
+		p, err := New(workload(template, change), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, err := p.Asked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return asked
+	}
+	plain, eight, uneven := ask(deployment, nil), ask(deployment, divided(8)), ask(deployment, divided(9, weight(1, "m1")))
+	elsewhere := ask(deployment, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters.Names = []string{"m1"} })
+	if plain.Divided || plain.Replicas != 1 || !eight.Divided || eight.Replicas != 8 || ask(sidecars, nil).Replicas != 1 {
+		t.Errorf("%+v, %+v", plain, eight)
+	}
+	if plain.Clusters != eight.Clusters || eight.Clusters != uneven.Clusters || eight.Division == uneven.Division || plain.Division == eight.Division {
+		t.Errorf("other weights: %+v, %+v, %+v", plain, eight, uneven)
+	}
+	if elsewhere.Clusters == plain.Clusters || elsewhere.Division != plain.Division {
+		t.Errorf("other clusters: %+v, %+v", plain, elsewhere)
+	}
+	for policy, travels := range map[v1alpha1.DependencyPolicy]bool{v1alpha1.DependencyPolicyPropagate: true, v1alpha1.DependencyPolicyIgnore: false} {
+		p, err := New(workload(deployment, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Dependencies = policy }), kinds)
+		if err != nil || p.Propagates() != travels {
+			t.Errorf("%s: %v, %v", policy, p.Propagates(), err)
 		}
 	}
 }
