@@ -53,7 +53,6 @@ func TestAFleetIsListedInShort(t *testing.T) {
 
 // TestWhatASpecAsksFor: replicas, clusters and their division are told apart, so that an edit of one excuses no loss by another.
 func TestWhatASpecAsksFor(t *testing.T) {
-	const sidecars = `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","spec":{"selector":{"matchLabels":{"app":"web"}},"containers":[{"name":"log","image":"log:1"}]}}`
 	ask := func(template string, change func(*v1alpha1.FleetWorkload)) guard.Asked {
 		p, err := New(workload(template, change), kinds)
 		if err != nil {

@@ -63,6 +63,7 @@ func TestCompanionsThatAreRefused(t *testing.T) {
 		code       backends.Code
 		message    string
 	}{
+		"no version":              {[]string{`{"kind":"Service","metadata":{"name":"a"}}`}, backends.CodeInvalidTemplate, "spec.companions[0].apiVersion: required"},
 		"no object":               {[]string{`7`}, backends.CodeInvalidTemplate, "spec.companions[0]: it is not an object"},
 		"no kind":                 {[]string{`{"apiVersion":"v1"}`}, backends.CodeInvalidTemplate, "spec.companions[0].kind: required"},
 		"no name":                 {[]string{`{"apiVersion":"v1","kind":"Service"}`}, backends.CodeInvalidTemplate, "spec.companions[0].metadata.name"},
