@@ -174,3 +174,74 @@ func TestSelector(t *testing.T) {
 		t.Errorf("a CronJob has %q", got)
 	}
 }
+
+// TestOverridePartition: what a kind cannot say itself, as a percentage, is worked out for the manifest's replicas.
+func TestOverridePartition(t *testing.T) {
+	for name, test := range map[string]struct {
+		apiVersion, kind, body, partition string
+		want                              any
+	}{
+		"a number":                     {kruise1, "CloneSet", `{spec: {replicas: 5}}`, "3", int64(3)},
+		"a percentage":                 {kruise1, "CloneSet", `{spec: {replicas: 5}}`, "50%", "50%"},
+		"a percentage, worked out":     {"apps/v1", "StatefulSet", `{spec: {replicas: 4}}`, "50%", int64(2)},
+		"worked out for the default":   {"apps/v1", "StatefulSet", `{spec: {}}`, "100%", int64(1)},
+		"a number as it is":            {"apps/v1", "StatefulSet", `{spec: {replicas: 4}}`, "3", int64(3)},
+		"no percentage":                {"apps/v1", "StatefulSet", `{spec: {replicas: 4}}`, "half", nil},
+		"replicas that are none":       {"apps/v1", "StatefulSet", `{spec: {replicas: four}}`, "50%", nil},
+		"ordinals that start nowhere":  {"apps/v1", "StatefulSet", `{spec: {replicas: 4, ordinals: {start: x}}}`, "50%", nil},
+		"ordinals in no map":           {"apps/v1", "StatefulSet", `{spec: {replicas: 4, ordinals: x}}`, "50%", nil},
+		"a percentage without a total": {kruise1, "DaemonSet", `{spec: {}}`, "50%", nil},
+		"none":                         {"apps/v1", "Deployment", `{spec: {}}`, "1", nil},
+	} {
+		kind := kindOf(t, test.apiVersion, test.kind)
+		u := live{apiVersion: test.apiVersion, kind: test.kind, body: test.body}.object(t)
+		err := OverridePartition(kind, u, intstr.Parse(test.partition))
+		got, _, _ := unstructured.NestedFieldNoCopy(u.Object, PartitionPath(kind)...)
+		if (err != nil) != (test.want == nil) || err == nil && got != test.want {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+// TestSubsetsShareAPartition: each subset keeps its part, none more than it has.
+func TestSubsetsShareAPartition(t *testing.T) {
+	kind := kindOf(t, kruise1, "UnitedDeployment")
+	for name, test := range map[string]struct {
+		spec string
+		kept int32
+		want map[string]any
+	}{
+		"none":               {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, 0, map[string]any{"a": int64(0), "b": int64(0)}},
+		"fewer than none":    {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, -1, map[string]any{"a": int64(0), "b": int64(0)}},
+		"one":                {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, 1, map[string]any{"a": int64(0), "b": int64(1)}},
+		"more than all":      {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, 9, map[string]any{"a": int64(2), "b": int64(3)}},
+		"replicas by subset": {`{topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 2}]}}`, 2, map[string]any{"a": int64(1), "b": int64(1)}},
+		"no subsets":         {`{replicas: 5, topology: {subsets: x}}`, 2, nil},
+		"no replicas":        {`{replicas: x, topology: {subsets: [{name: a, replicas: 2}]}}`, 2, nil},
+	} {
+		u := live{apiVersion: kruise1, kind: "UnitedDeployment", body: `{spec: ` + test.spec + `}`}.object(t)
+		err := SetPartition(kind, u, test.kept)
+		got, _, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy", "manualUpdate", "partitions")
+		if diff := cmp.Diff(test.want, got); (err != nil) != (test.want == nil) || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+func TestFleetPartitionsAtTheirBounds(t *testing.T) {
+	kind := kindOf(t, kruise1, "CloneSet")
+	for name, test := range map[string]struct {
+		replicas map[string]int32
+		want     map[string]int32
+	}{
+		"none":            {map[string]int32{"a": 0, "b": 0}, map[string]int32{"a": 0, "b": 0}},
+		"fewer than none": {map[string]int32{"a": -1}, nil},
+		"the most":        {map[string]int32{"a": 1<<31 - 2, "b": 1}, map[string]int32{"a": 1, "b": 0}},
+		"too many":        {map[string]int32{"a": 1<<31 - 1, "b": 1}, nil},
+	} {
+		got, err := FleetPartitions(kind, intstr.FromInt32(1), test.replicas)
+		if diff := cmp.Diff(test.want, got); (err != nil) != (test.want == nil) || err == nil && diff != "" {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

@@ -115,6 +115,16 @@ func TestValidate(t *testing.T) {
 			fleet(cluster("m1", "1", "x"), cluster("m2", "2", "x")), "m1 m2",
 			[]string{"spec.overrides make another manifest of cluster m2 on backend b"},
 		},
+		"an override by a label, on the first one": {
+			func(s *v1alpha1.FleetWorkloadSpec) {
+				s.Overrides = []v1alpha1.Override{{
+					Clusters: &v1alpha1.ClusterSelector{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}}},
+					Labels:   &v1alpha1.MetadataOverride{Set: map[string]string{"a": "b"}},
+				}}
+			},
+			fleet(cluster("m1", "1", "y"), cluster("m2", "2", "y")), "m1 m2",
+			[]string{"spec.overrides make another manifest of cluster m1 on backend b"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clusters, problems := candidate(t, test.change, test.target).Validate()
