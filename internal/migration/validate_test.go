@@ -115,6 +115,24 @@ func TestValidate(t *testing.T) {
 			fleet(cluster("m1", "1", "x"), cluster("m2", "2", "x")), "m1 m2",
 			[]string{"spec.overrides make another manifest of cluster m2 on backend b"},
 		},
+		"other weights there, while replicas stay": {
+			func(s *v1alpha1.FleetWorkloadSpec) {
+				tier := func(tier string, weight int32) v1alpha1.ClusterWeight {
+					return v1alpha1.ClusterWeight{Weight: &weight, Clusters: &v1alpha1.ClusterSelector{
+						Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}},
+					}}
+				}
+				s.Replicas = pointer.To(int32(8))
+				s.Placement.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Weights: []v1alpha1.ClusterWeight{tier("x", 3), tier("y", 1)}}
+			},
+			fleet(cluster("m1", "1", "y"), cluster("m2", "2", "x")), "m1 m2", nil,
+		},
+		"a kind without replicas": {
+			func(s *v1alpha1.FleetWorkloadSpec) {
+				s.Template.Raw = []byte(strings.Replace(deployment, "Deployment", "DaemonSet", 1))
+			},
+			fleet(cluster("m1", "1", "x"), cluster("m2", "2", "y")), "m1 m2", nil,
+		},
 		"an override by a label, on the first one": {
 			func(s *v1alpha1.FleetWorkloadSpec) {
 				s.Overrides = []v1alpha1.Override{{
