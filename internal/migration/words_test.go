@@ -340,3 +340,88 @@ func TestStrategies(t *testing.T) {
 		t.Errorf("%+v", waves)
 	}
 }
+
+// TestWhoMayWrite: one side at most, and the source keeps what the target never had.
+func TestWhoMayWrite(t *testing.T) {
+	const own, adopt, observe = backends.ModeOwn, backends.ModeAdopt, backends.ModeObserve
+	const active, released, absent = backends.PresenceActive, backends.PresenceReleased, backends.PresenceAbsent
+	before := &v1alpha1.MigrationEvidence{}
+	for name, c := range map[string]struct {
+		phase          v1alpha1.MigrationPhase
+		before         *v1alpha1.MigrationEvidence
+		source, target backends.Presence
+		want           Modes
+	}{
+		"observed, never had":               {v1alpha1.MigrationPhaseShadowing, nil, active, active, Modes{own, observe}},
+		"observed anew, and still held":     {v1alpha1.MigrationPhaseShadowing, before, released, active, Modes{observe, observe}},
+		"observed anew, and let go":         {v1alpha1.MigrationPhaseShadowing, before, released, released, Modes{adopt, observe}},
+		"handed over, and still held":       {v1alpha1.MigrationPhaseHandingOver, before, active, released, Modes{observe, observe}},
+		"handed over, and let go":           {v1alpha1.MigrationPhaseHandingOver, before, released, released, Modes{observe, adopt}},
+		"verified":                          {v1alpha1.MigrationPhaseVerifying, before, absent, active, Modes{observe, adopt}},
+		"going back, and still held":        {v1alpha1.MigrationPhaseRollingBack, before, released, active, Modes{observe, observe}},
+		"going back, and let go":            {v1alpha1.MigrationPhaseRollingBack, before, released, absent, Modes{adopt, observe}},
+		"going back, never had":             {v1alpha1.MigrationPhaseRollingBack, nil, active, released, Modes{own, observe}},
+		"going back, never had, still held": {v1alpha1.MigrationPhaseRollingBack, nil, active, active, Modes{observe, observe}},
+		"gone back":                         {v1alpha1.MigrationPhaseRolledBack, before, active, released, Modes{adopt, observe}},
+	} {
+		cluster := v1alpha1.MigrationClusterStatus{Phase: c.phase, Before: c.before}
+		if got := modes(cluster, Pair{Source: Report{Presence: c.source}, Target: Report{Presence: c.target}}); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestTheSourceIsLeftAlone: while the target begins to observe, the source has nothing to do, unless it is not through with a change.
+func TestTheSourceIsLeftAlone(t *testing.T) {
+	runs, nothing := Report{Rendered: true, Current: true}, Report{Presence: backends.PresenceAbsent}
+	for name, c := range map[string]struct {
+		phase  v1alpha1.MigrationPhase
+		before *v1alpha1.MigrationEvidence
+		source Report
+		want   Act
+	}{
+		"it runs":                 {v1alpha1.MigrationPhaseShadowing, nil, runs, ActNothing},
+		"another manifest":        {v1alpha1.MigrationPhaseShadowing, nil, Report{Current: true}, ActApply},
+		"not applied":             {v1alpha1.MigrationPhaseShadowing, nil, Report{Rendered: true}, ActApply},
+		"it was the target's":     {v1alpha1.MigrationPhaseShadowing, &v1alpha1.MigrationEvidence{}, runs, ActApply},
+		"it is being handed over": {v1alpha1.MigrationPhaseHandingOver, &v1alpha1.MigrationEvidence{}, runs, ActApply},
+		"not even with evidence":  {v1alpha1.MigrationPhaseHandingOver, nil, runs, ActApply},
+	} {
+		rec := begun(c.phase, now)
+		rec.Clusters[0].Before = c.before
+		if _, orders := Decide(rec, input(0, Pair{Source: c.source, Target: nothing})); orders.Source != c.want || orders.Target != ActApply {
+			t.Errorf("%s: %+v", name, orders)
+		}
+	}
+}
+
+// TestKeptNames: what is kept of a spec is found by its name, and taken for no other spec, FleetWorkload or generation.
+func TestKeptNames(t *testing.T) {
+	fw := &v1alpha1.FleetWorkload{}
+	fw.Name, fw.UID = "web", "u"
+	other := fw.DeepCopy()
+	other.UID = "v"
+	spec := v1alpha1.FleetWorkloadSpec{Backend: "b", Replicas: ptr.To(int32(3)), Suspend: ptr.To(true)}
+	spec.Template.Raw = []byte(`{}`)
+	kept := Kept(spec)
+	if kept.Backend != "" || kept.Replicas != nil || kept.Suspend != nil || string(kept.Template.Raw) != `{}` || spec.Replicas == nil {
+		t.Errorf("%+v of %+v", kept, spec)
+	}
+	name, err := KeptName(fw, kept, 7)
+	if err != nil || !strings.HasPrefix(name, "web-migration-7-") {
+		t.Fatalf("%s, %v", name, err)
+	}
+	edited := *kept.DeepCopy()
+	edited.Template.Raw = []byte(`{"a":1}`)
+	if !Names(name, fw, kept) || Names(name, other, kept) || Names(name, fw, edited) || Names(name+"x", fw, kept) {
+		t.Error("it names another spec, or not this one")
+	}
+	if !KeptAt(name, 7) || KeptAt(name, 1) || KeptAt(name, 77) {
+		t.Error("it is of another generation, or not of this one")
+	}
+	broken := kept
+	broken.Template.Raw = []byte(`{`)
+	if name, err := KeptName(fw, broken, 7); err == nil || Names(name, fw, broken) {
+		t.Errorf("what cannot be written has the name %s", name)
+	}
+}
