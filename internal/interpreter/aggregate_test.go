@@ -43,7 +43,7 @@ func TestAggregate(t *testing.T) {
 		reported int
 		want     map[string]outcome
 	}{
-		"no clusters": {nil, 0, map[string]outcome{"succeeded": {nil, 0}, "conditionComplete": {nil, 0}}},
+		"no clusters": {nil, 0, map[string]outcome{"succeeded": {nil, 0}, "conditionComplete": {nil, 0}, "completionTime": {nil, 0}}},
 		"one is silent": {[]string{complete, silent}, 1, map[string]outcome{
 			"succeeded": {int64(2), 1}, "failed": {int64(0), 1}, "completionTime": {nil, 1},
 			"conditionComplete": {nil, 1}, // the silent one may not be complete
@@ -88,8 +88,17 @@ func TestAggregateThatCannotBe(t *testing.T) {
 	}
 }
 
+func TestAggregateThatJustCan(t *testing.T) {
+	if s := aggregated(t, kindOf(t, "batch/v1", "Job"), `{"succeeded":2147483646}`, `{"succeeded":1}`).Status(); s["succeeded"] != int64(2147483647) {
+		t.Errorf("got %v", s)
+	}
+}
+
 func TestAggregateEqualAndWorst(t *testing.T) {
 	clones := kindOf(t, kruise1, "CloneSet")
+	if s := aggregated(t, clones).Status(); s["updateRevision"] != nil {
+		t.Errorf("no cluster gives %v", s)
+	}
 	a, b := `{"updateRevision":"a","observedGeneration":1}`, `{"updateRevision":"b","observedGeneration":1}`
 	if s := aggregated(t, clones, a, a).Status(); s["updateRevision"] != "a" {
 		t.Errorf("got %v", s)
@@ -205,6 +214,9 @@ func TestObserved(t *testing.T) {
 	}
 	if aggregated(t, kind, m1, `{"observedGeneration":6,"generation":7,"resourceTemplateGeneration":3}`).Observed(3) {
 		t.Error("m2 has not")
+	}
+	if aggregated(t, kind, m1, `{"observedGeneration":6,"generation":7,"resourceTemplateGeneration":1}`).Observed(1) {
+		t.Error("m2 has not taken note of its first generation yet")
 	}
 	if aggregated(t, kind, m1, `{"observedGeneration":7,"generation":7,"resourceTemplateGeneration":2}`).Observed(3) {
 		t.Error("m2 has an older one")
