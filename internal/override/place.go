@@ -47,6 +47,9 @@ func related(some, others []place) bool {
 // because adding and removing one moves the others.
 func written(path place) place {
 	last := len(path) - 1
+	if last < 0 {
+		return path
+	}
 	if _, err := strconv.Atoi(path[last]); err == nil || path[last] == "-" {
 		return path[:last]
 	}

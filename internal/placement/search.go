@@ -162,7 +162,10 @@ func (s *searcher) reachable(rest []int) bool {
 		gains = append(gains, s.gain(s.classes[i], true))
 	}
 	for t, b := range s.rules.topologies {
-		need := max(0, b.min-s.taken.groups[t])
+		need := b.min - s.taken.groups[t]
+		if need <= 0 {
+			continue
+		}
 		lack += need
 		if need > min(s.slots, s.fresh(rest, t)) {
 			return false

@@ -153,8 +153,10 @@ func (r rules) pick(pool []candidate, b *budget) ([]string, error) {
 	if unmet == nil {
 		return namesOf(taken), nil
 	}
-	if taken = r.take(within, nil, []criterion{covers, isWanted, isRare}, b); r.check(taken) == nil {
-		return namesOf(taken), nil
+	if len(taken) < len(within) {
+		if taken = r.take(within, nil, []criterion{covers, isWanted, isRare}, b); r.check(taken) == nil {
+			return namesOf(taken), nil
+		}
 	}
 	core, err := r.search(pool, b)
 	if err != nil {
