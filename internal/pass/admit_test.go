@@ -121,10 +121,11 @@ func TestAHandOverWaitsForClustersThatAreLeft(t *testing.T) {
 		d.observed.Clusters = []backends.ClusterObservation{
 			{Cluster: "m1", Applied: metav1.ConditionTrue, Revision: d.work.plan.Revision}, {Cluster: "m2", Presence: backends.PresenceRemoving},
 		}
-		if d.carriedOut() {
-			t.Errorf("%s: the hand-over begins", name)
-		}
 		d.begins = &beginning{next: d.thoughtOf()}
+		d.record.migration = nil
+		if err := d.begin(); err != nil || d.end.Keep != nil || !strings.Contains(d.waiting, "m2 to let go of the workload") {
+			t.Errorf("%s: the hand-over begins, or waits for %q, %v", name, d.waiting, err)
+		}
 		d.in.Sides = map[string]*Side{"two": {Err: errors.New("away")}}
 		if err := d.examine(); err != nil {
 			t.Fatal(err)

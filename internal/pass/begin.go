@@ -78,6 +78,9 @@ func (d *Decision) begin() error {
 			"spec.backend %q: the workload stays on backend %q; mend what follows, or set spec.backend back to %q: %s",
 			next.To, next.From, next.From, few(next.Problems))}
 	}
+	if left := d.left(); d.waiting == "" && len(left) > 0 {
+		d.waiting = fmt.Sprintf("%s to let go of the workload, before it moves to backend %s", firstOf(left), next.To)
+	}
 	if d.waiting != "" || !d.carriedOut() {
 		d.end.Turn = TurnEnds
 		return nil // the present backend carries the present spec out first
@@ -97,9 +100,9 @@ func (d *Decision) left() (names []string) {
 	return names
 }
 
-// carriedOut tells whether every cluster has taken the present manifest, as its report says, and all that are left have let go of it.
+// carriedOut tells whether every cluster has taken the present manifest, as its report says.
 func (d *Decision) carriedOut() bool {
-	return len(d.left()) == 0 && !slices.ContainsFunc(d.wanted(), func(t backends.Target) bool {
+	return !slices.ContainsFunc(d.wanted(), func(t backends.Target) bool {
 		o, known := d.observed.Of(t.Cluster)
 		return !known || o.Applied != metav1.ConditionTrue || o.Revision != d.work.plan.Revision
 	})
