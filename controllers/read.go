@@ -43,7 +43,7 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.starting(),
 		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{}, Access: map[pass.Access]pass.Answer{},
 	}
-	for {
+	for range pass.MostReads {
 		d := pass.Decide(in)
 		if d.Refers != nil { // before they are read, so that no change is missed
 			r.Sources.Refer(client.ObjectKeyFromObject(fw), refsOf(fw.Namespace, *d.Refers))
@@ -55,6 +55,7 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 			return nil, err
 		}
 	}
+	return nil, fmt.Errorf("decide on %s: what it asks is not answered", client.ObjectKeyFromObject(fw))
 }
 
 // read answers what a decision asks. What a backend cannot tell is an answer too.

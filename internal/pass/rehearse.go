@@ -7,6 +7,10 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
+// MostReads bounds how often one pass may ask: each answer lets it ask for something else, a few times. One that asks more often asks for
+// what nobody answers, and would do so for ever.
+const MostReads = 20
+
 // mostRehearsed bounds how many passes only record something before one has an order: claiming and deciding are one each.
 const mostRehearsed = 10
 
@@ -14,11 +18,15 @@ const mostRehearsed = 10
 // with a problem. read answers what they ask. Nothing of in is changed.
 func Rehearse(in In, read func(*In, Reads)) (*Decision, *aggregate.Problem) {
 	var d *Decision
+	reads := 0
 	for range mostRehearsed {
 		in.Sides, in.Objects, in.Restarts = map[string]*Side{}, map[string]Object{}, map[string]*int32{}
 		in.Access = map[Access]Answer{}
 		in.Turn, in.Trial, in.Kept = nil, nil, nil
 		for d = Decide(in); !d.Reads.Empty(); d = Decide(in) {
+			if reads++; reads > mostRehearsed*MostReads {
+				return d, &aggregate.Problem{Reason: v1alpha1.ReasonInternalError, Message: "what it asks is not answered"}
+			}
 			read(&in, d.Reads)
 		}
 		if d.err != nil || len(d.Orders) > 0 {

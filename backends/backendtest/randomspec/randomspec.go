@@ -180,9 +180,13 @@ func (c Case) rehearse(settled bool) (*pass.Decision, *aggregate.Problem, error)
 			}
 			in.Sides[read.Backend] = side
 		}
+		for _, access := range reads.Access {
+			in.Access[access] = pass.Answer{Allowed: true}
+		}
 	}
 	d, problem := pass.Rehearse(pass.In{
-		Settings: pass.Settings{Kinds: kinds, MaxRemovalPercent: 100, Tenancy: tenancy.Everything()}, FleetWorkload: c.Workload, Now: time.Unix(0, 0), Rivals: &[]pass.Rival{}, Namespace: &pass.Namespace{},
+		Settings:      pass.Settings{Kinds: kinds, MaxRemovalPercent: 100, Tenancy: tenancy.Everything()},
+		FleetWorkload: c.Workload, Now: time.Unix(0, 0), Rivals: &[]pass.Rival{}, Namespace: &pass.Namespace{},
 	}, read)
 	return d, problem, nil
 }
