@@ -19,6 +19,7 @@ func TestKeptOldRoundsAsOpenKruise(t *testing.T) {
 		{"0%", 10, 0}, {"50%", 3, 2}, {"99%", 10, 9}, {"100%", 10, 10}, {"1%", 1, 1}, {"30%", 0, 0}, {"34%", 3, 2},
 		{"99.99%", 10, 9}, {"100.0%", 10, 9}, {"150%", 10, 10}, {"3", 5, -1}, {"-3%", 5, -1}, {"0x10%", 5, -1}, {"", 5, -1},
 		{"1e2%", 5, -1}, {"99999999999999%", 5, 5}, {" 5%", 5, -1},
+		{"0000000000000050%", 3, -1}, {"000000000000050%", 3, 2}, // 17 characters, and 16
 	} {
 		got, err := KeptOld(kindOf(t, kruise1, "CloneSet"), intstr.FromString(test.partition), test.replicas)
 		if (err != nil) != (test.want < 0) || (err == nil && got != test.want) {
