@@ -8,6 +8,7 @@ package lua
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -84,9 +85,7 @@ func (s *script) write(format string, args ...any) { fmt.Fprintf(&s.text, format
 func (s *script) add(names ...string) {
 	for _, name := range names {
 		raw, err := snippets.ReadFile("snippets/" + name + ".lua")
-		if err != nil && s.err == nil {
-			s.err = err
-		}
+		s.err = errors.Join(s.err, err)
 		if s.text.Len() > 0 {
 			s.text.WriteByte('\n')
 		}
