@@ -99,6 +99,9 @@ func TestAggregateEqualAndWorst(t *testing.T) {
 	if s := aggregated(t, clones).Status(); s["updateRevision"] != nil {
 		t.Errorf("no cluster gives %v", s)
 	}
+	if revision, there := aggregated(t, clones, `{"observedGeneration":1}`).Status()["updateRevision"]; there {
+		t.Errorf("a cluster that does not say gives %q", revision)
+	}
 	a, b := `{"updateRevision":"a","observedGeneration":1}`, `{"updateRevision":"b","observedGeneration":1}`
 	if s := aggregated(t, clones, a, a).Status(); s["updateRevision"] != "a" {
 		t.Errorf("got %v", s)

@@ -81,7 +81,8 @@ func TestPathsAreInTheTypes(t *testing.T) {
 }
 
 // TestAbsenceIsThatOfTheTypes: a number that its type omits when it is 0 is 0 when it is absent, and only such a one. The
-// others are there in every status, so that absence means that the report is a part of one.
+// others are there in every status, so that absence means that the report is a part of one. A word that its type never omits is
+// in each status that is written.
 func TestAbsenceIsThatOfTheTypes(t *testing.T) {
 	for gvk, value := range apiTypes {
 		status, ok := field(reflect.TypeOf(value), "status")
@@ -94,7 +95,10 @@ func TestAbsenceIsThatOfTheTypes(t *testing.T) {
 			omitted[name] = strings.Contains(options, "omitempty")
 		}
 		for _, f := range registry(t).For(gvk).Status {
+			omits, direct := omitted[f.At]
 			switch {
+			case f.Type == TypeString && direct && f.Combine != PerCluster && f.Required == omits:
+				t.Errorf("%s: whether %s is required is not what its type says", gvk, f.Name)
 			case f.Type != TypeInt && f.Type != TypeCount:
 			case f.Absent == Zero && !omitted[f.At]:
 				t.Errorf("%s: %s is never left out, so that its absence is not zero", gvk, f.Name)
