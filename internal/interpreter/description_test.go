@@ -68,6 +68,12 @@ func TestDescribed(t *testing.T) {
 			if test.reason == ReasonRuleFailed && !strings.HasPrefix(s.Message, "kinds[0].health.progressing: no such key") {
 				t.Errorf("message %q does not name the rule", s.Message)
 			}
+			if want := "the rule for " + string(s.Health) + " holds"; s.Reason == ReasonRule && s.Health != healthy && !strings.EqualFold(s.Message, want) {
+				t.Errorf("message %q, want %q", s.Message, want)
+			}
+			if s.Health == healthy && (s.Message != "" || *s.Desired != 2 || *s.Replicas != 2 || *s.Ready != 2 || s.Updated != nil || s.Available != nil) {
+				t.Errorf("got %+v", s)
+			}
 			if again, _ := kind.State(flat(kind, report)); test.reason != ReasonMalformed && test.reason != ReasonNoRule && again.Health != s.Health {
 				t.Errorf("fed back by OCM it is %+v", again)
 			}
@@ -84,6 +90,33 @@ func TestDescribed(t *testing.T) {
 		`{"observedGeneration":1,"ready":1,"phase":"Failed"}`)
 	if s := fleet.Status(); s["phase"] != "Failed" || s["members"].(map[string]any)["ready"] != int64(3) {
 		t.Errorf("the fleet is %v", s)
+	}
+}
+
+// TestDescribedKindOfTheCoreGroup: a kind without a group or a namespace, and with fields that have the names of numbers without
+// being numbers.
+func TestDescribedKindOfTheCoreGroup(t *testing.T) {
+	d := Description{
+		Version: "v1", Kind: "Freezer", Resource: "freezers", Scope: ScopeCluster,
+		Status: []StatusField{
+			{Name: "ready", Path: "status.isReady", Type: TypeBool}, {Name: "updated", Path: "status.updatedAt", Type: TypeString},
+			{Name: "available", Path: "status.cold", Type: TypeInt},
+		},
+		Health: Health{Healthy: "status.isReady", Degraded: "!status.isReady"},
+	}
+	kind := registry(t, d).For(schema.GroupVersionKind{Version: "v1", Kind: "Freezer"})
+	if !kind.ClusterScoped || kindOf(t, "apps/v1", "Deployment").ClusterScoped || gadget(t).ClusterScoped {
+		t.Error("only the Freezer has no namespace")
+	}
+	for isReady, want := range map[bool]v1alpha1.Health{true: healthy, false: degraded} {
+		for name, status := range map[string]map[string]any{
+			"nested": {"isReady": isReady, "updatedAt": "today", "cold": int64(3)}, "flat": {"ready": isReady, "updated": "today", "available": int64(3)},
+		} {
+			s, err := kind.State(Report{Status: status})
+			if err != nil || s.Health != want || s.Ready != nil || s.Updated != nil || s.Available == nil || *s.Available != 3 {
+				t.Errorf("%s: ready %v: got %+v, %v", name, isReady, s, err)
+			}
+		}
 	}
 }
 
@@ -105,6 +138,7 @@ func TestDescriptionErrorsNameTheField(t *testing.T) {
 	for want, change := range map[string]func(*Description){
 		`kinds[1].kind: "" is not a name`:                        func(d *Description) { d.Kind = "" },
 		`kinds[1].resource: "Widgets" is not a name`:             func(d *Description) { d.Resource = "Widgets" },
+		`kinds[1].group: "Example.io" is not a name`:             func(d *Description) { d.Group = "Example.io" },
 		`kinds[1].scope: "Planet" is neither`:                    func(d *Description) { d.Scope = "Planet" },
 		`kinds[1].replicasPath: path "a[": a bracket`:            func(d *Description) { d.ReplicasPath = "a[" },
 		`kinds[1].selfRemovalPath: path "a[type=b]": only names`: func(d *Description) { d.SelfRemovalPath = "a[type=b]" },
@@ -195,11 +229,32 @@ func TestGeneric(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := registry(t).For(schema.FromAPIVersionAndKind(test.apiVersion, test.kind))
-			s, err := kind.State(ReportOf(live{apiVersion: test.apiVersion, kind: test.kind, body: test.body}.object(t)))
+			report := ReportOf(live{apiVersion: test.apiVersion, kind: test.kind, body: test.body}.object(t))
+			s, err := kind.State(report)
 			if s.Health != test.health || s.Reason != test.reason {
 				t.Errorf("got %+v, %v", s, err)
 			}
+			report.Status = floats(t, report.Status)
+			if again, err := kind.State(report); again.Health != s.Health || again.Reason != s.Reason {
+				t.Errorf("decoded with float64 it is %+v, %v", again, err)
+			}
 		})
+	}
+}
+
+// TestGenericMessages: a condition's message, or its reason when there is none, is what a user reads.
+func TestGenericMessages(t *testing.T) {
+	for body, want := range map[string]string{
+		`{status: {conditions: [{type: Stalled, status: "True", reason: NoQuota, message: too many}]}}`: "too many",
+		`{status: {conditions: [{type: Stalled, status: "True", reason: NoQuota}]}}`:                    "NoQuota",
+		`{status: {conditions: [{type: Ready, status: "False"}]}}`:                                      "",
+		`{status: {conditions: [{type: Ready, status: "True"}]}}`:                                       "",
+	} {
+		kind := registry(t).For(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Gadget"})
+		s, err := kind.State(ReportOf(live{apiVersion: "example.io/v1", kind: "Gadget", body: body}.object(t)))
+		if err != nil || s.Message != want {
+			t.Errorf("%s: got %+v, %v, want %q", body, s, err, want)
+		}
 	}
 }
 
@@ -245,6 +300,31 @@ func TestDependencies(t *testing.T) {
 	bad := live{apiVersion: "apps/v1", kind: "Deployment", body: `{spec: {template: {spec: {containers: 5}}}}`}.object(t)
 	if _, err := Dependencies(kindOf(t, "apps/v1", "Deployment"), bad); err == nil {
 		t.Error("a pod template that cannot be read is an error")
+	}
+}
+
+// TestWorkflowsAreReadToADepth: however deep an author nests a Workflow, reading it ends; what lies deeper than any real one goes is
+// not found.
+func TestWorkflowsAreReadToADepth(t *testing.T) {
+	kind := kindOf(t, "argoproj.io/v1alpha1", "Workflow")
+	inMap := func(v any) any { return map[string]any{"steps": v} }
+	inList := func(v any) any { return []any{v} }
+	for name, test := range map[string]struct {
+		nest   func(any) any
+		levels int
+		want   string
+	}{
+		"maps": {inMap, deepest, "Secret/deep"}, "maps too deep": {inMap, deepest + 1, ""},
+		"lists": {inList, deepest, "Secret/deep"}, "lists too deep": {inList, deepest + 1, ""},
+	} {
+		var spec any = map[string]any{"secretRef": map[string]any{"name": "deep"}}
+		for range test.levels {
+			spec = test.nest(spec)
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "shop"}, "spec": spec}}
+		if got := dependencies(t, kind, u); got != test.want {
+			t.Errorf("%s: got %q", name, got)
+		}
 	}
 }
 

@@ -193,6 +193,15 @@ var states = map[string]live{
 	"ud: updating":      {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a, replicas: 50%}, {name: b}]}, updateStrategy: {manualUpdate: {partitions: {a: 9}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 1}}`, progressing, ReasonUpdating, "1 of 2 updated"},
 	"ud: elastic":       {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a, maxReplicas: 2}, {name: b}]}, updateStrategy: {manualUpdate: {partitions: {a: 9}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 2}}`, unknown, ReasonPartitionUnknown, "2 of 4 updated; how many the partitions keep old depends on subsets whose size its controller decides"},
 	"ud: elastic, done": {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a, maxReplicas: 2}, {name: b}]}, updateStrategy: {manualUpdate: {partitions: {a: 9}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4}}`, healthy, ReasonComplete, ""},
+	"ud: the least":     {kruise1, "UnitedDeployment", `{spec: {replicas: 5, topology: {subsets: [{name: a}, {name: b}]}, updateStrategy: {type: "", manualUpdate: {partitions: {a: 2, b: 2}}}}, status: {observedGeneration: 2, replicas: 5, readyReplicas: 5, updatedReplicas: 1}}`, healthy, ReasonPartitionReached, "update held at its partitions: 1 of 5 updated as asked"},
+	"ud: 100%":          {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a, replicas: 100%}]}, updateStrategy: {manualUpdate: {partitions: {a: 1}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 3}}`, healthy, ReasonPartitionReached, "update held at its partitions: 3 of 4 updated as asked"},
+	"ud: 101%":          {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a, replicas: 101%}]}, updateStrategy: {manualUpdate: {partitions: {a: 1}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 3}}`, unknown, ReasonMalformed, "replicas \"101%\" of subset a are not from 0% to 100%"},
+	"ud: nothing held":  {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a, replicas: half}]}, updateStrategy: {manualUpdate: {partitions: {a: 0}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4}}`, healthy, ReasonComplete, ""},
+	"ud: not manual":    {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a}]}, updateStrategy: {type: Other, manualUpdate: {partitions: {a: 2}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 2}}`, progressing, ReasonUpdating, "2 of 4 updated"},
+	"ud: the most":      {kruise1, "UnitedDeployment", `{spec: {topology: {subsets: [{name: a, replicas: 2147483646}, {name: b, replicas: 1}]}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 2147483647}}`, progressing, ReasonCreating, "4 of 2147483647 created"},
+	"ud: too many":      {kruise1, "UnitedDeployment", `{spec: {topology: {subsets: [{name: a, replicas: 2147483647}, {name: b, replicas: 1}]}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4}}`, unknown, ReasonMalformed, "spec.topology.subsets: 2147483648 replicas are more than any workload can have"},
+	"ud: no name":       {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{replicas: 1}]}, updateStrategy: {manualUpdate: {partitions: {a: 2}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4}}`, unknown, ReasonMalformed, "spec.topology.subsets: subset 0 needs a name, and a number or a percentage of replicas"},
+	"ud: below nothing": {kruise1, "UnitedDeployment", `{spec: {replicas: 4, topology: {subsets: [{name: a, replicas: -1}]}, updateStrategy: {manualUpdate: {partitions: {a: 2}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4}}`, unknown, ReasonMalformed, "spec.topology.subsets: subset 0 needs a name, and a number or a percentage of replicas"},
 	"ud: deployments":   {kruise1, "UnitedDeployment", `{spec: {replicas: 4, template: {deploymentTemplate: {}}, topology: {subsets: [{name: a}]}, updateStrategy: {manualUpdate: {partitions: {a: 2}}}}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 2}}`, progressing, ReasonUpdating, "2 of 4 updated"},
 
 	// Jobs.
@@ -446,6 +455,26 @@ func TestFields(t *testing.T) {
 		i := slices.IndexFunc(fields, func(f FieldValue) bool { return f.Name == "activeJobs" })
 		if err != nil || i < 0 || fields[i].Value != want {
 			t.Errorf("%s: %+v, %v", status, fields, err)
+		}
+	}
+}
+
+// TestWhatMayBeCarried: what is known, and what an administrator allows; allowing more takes nothing away, and changes no other
+// registry.
+func TestWhatMayBeCarried(t *testing.T) {
+	none := registry(t, widget())
+	first := none.Allowing(schema.GroupKind{Group: "example.com", Kind: "Something"})
+	second := first.Allowing(schema.GroupKind{Group: "example.net", Kind: AnyKind})
+	for gvk, want := range map[schema.GroupVersionKind][3]bool{
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:                              {true, true, true},
+		{Group: "example.io", Version: "v1", Kind: "Widget"}:                            {true, true, true},
+		{Group: "example.com", Version: "v1", Kind: "Something"}:                        {false, true, true},
+		{Group: "example.com", Version: "v1", Kind: "SomethingElse"}:                    {false, false, false},
+		{Group: "example.net", Version: "v1", Kind: "Whatever"}:                         {false, false, true},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}: {false, false, false},
+	} {
+		if got := [3]bool{none.Carried(gvk), first.Carried(gvk), second.Carried(gvk)}; got != want {
+			t.Errorf("%s: got %v, want %v", gvk, got, want)
 		}
 	}
 }
