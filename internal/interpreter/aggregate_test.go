@@ -229,6 +229,26 @@ func TestObserved(t *testing.T) {
 	}
 }
 
+// TestTotal: what is not known is left out, and a sum that no field holds is not known.
+func TestTotal(t *testing.T) {
+	for name, test := range map[string]struct {
+		numbers []*int32
+		sum     *int32
+		known   int
+	}{
+		"none":         {nil, nil, 0},
+		"none known":   {[]*int32{nil, nil}, nil, 0},
+		"some known":   {[]*int32{ptr(int32(2)), nil, ptr(int32(0)), ptr(int32(3))}, ptr(int32(5)), 3},
+		"the most":     {[]*int32{ptr(int32(maxInt - 1)), ptr(int32(1))}, ptr(int32(maxInt)), 2},
+		"one too many": {[]*int32{ptr(int32(maxInt)), ptr(int32(1))}, nil, 2},
+	} {
+		sum, known := Total(test.numbers...)
+		if diff := cmp.Diff(test.sum, sum); diff != "" || known != test.known {
+			t.Errorf("%s: %d known %s", name, known, diff)
+		}
+	}
+}
+
 func TestWorstHealth(t *testing.T) {
 	if got := WorstHealth(); got != unknown {
 		t.Errorf("no clusters are %s", got)
