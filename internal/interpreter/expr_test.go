@@ -90,6 +90,22 @@ func TestExpressionsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestPlainValues: a variable has the JSON that it was read from.
+func TestPlainValues(t *testing.T) {
+	for name, test := range map[string]struct {
+		typ  Type
+		json any
+	}{
+		"a number": {TypeInt, int64(3)}, "a generation": {TypeLong, int64(1) << 40}, "a word": {TypeString, "b"}, "yes": {TypeBool, true}, "no": {TypeBool, false},
+		"a partition": {TypePartition, int64(3)}, "no partition": {TypePartition, int64(0)}, "a percentage": {TypePartition, "50%"},
+	} {
+		v, err := convert(test.json, test.typ)
+		if got := plain(v, test.typ); err != nil || got != test.json {
+			t.Errorf("%s: %v became %v, %v", name, test.json, got, err)
+		}
+	}
+}
+
 // TestShortenedText: what of a report stands in a message is 64 bytes, and no half of a character.
 func TestShortenedText(t *testing.T) {
 	fits := strings.Repeat("a", 64)

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -186,6 +187,10 @@ func setUnitedPartitions(manifest map[string]any, kept int64) error {
 		if desired, err = unitedReplicas(manifest, value{}); err != nil {
 			return err
 		}
+	}
+	if !desired.set && kept > 0 { // of a size that is not known, nothing would be kept, and all pods updated
+		return errors.New("the sizes of its subsets are not known, so that a partition cannot be shared over them; " +
+			"set spec.replicas, or give every subset a number of replicas")
 	}
 	sizes, err := unitedSizes(subsets, desired.i)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestKeptOldRoundsAsOpenKruise(t *testing.T) {
 		replicas  int32
 		want      int32
 	}{
-		{"0%", 10, 0}, {"50%", 3, 2}, {"99%", 10, 9}, {"100%", 10, 10}, {"1%", 1, 1}, {"30%", 0, 0}, {"34%", 3, 2},
+		{"0%", 10, 0}, {"50%", 3, 2}, {"99%", 10, 9}, {"100%", 10, 10}, {"1%", 1, 1}, {"30%", 0, 0}, {"half", 0, 0}, {"34%", 3, 2},
 		{"99.99%", 10, 9}, {"100.0%", 10, 9}, {"150%", 10, 10}, {"3", 5, -1}, {"-3%", 5, -1}, {"0x10%", 5, -1}, {"", 5, -1},
 		{"1e2%", 5, -1}, {"99999999999999%", 5, 5}, {" 5%", 5, -1},
 		{"0000000000000050%", 3, -1}, {"000000000000050%", 3, 2}, // 17 characters, and 16
@@ -217,6 +217,8 @@ func TestSubsetsShareAPartition(t *testing.T) {
 		"one":                {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, 1, map[string]any{"a": int64(0), "b": int64(1)}},
 		"more than all":      {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, 9, map[string]any{"a": int64(2), "b": int64(3)}},
 		"replicas by subset": {`{topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 2}]}}`, 2, map[string]any{"a": int64(1), "b": int64(1)}},
+		"of no known size":   {`{topology: {subsets: [{name: a, replicas: 40%}, {name: b}]}}`, 2, nil},
+		"none of no size":    {`{topology: {subsets: [{name: a, replicas: 40%}, {name: b}]}}`, 0, map[string]any{"a": int64(0), "b": int64(0)}},
 		"no subsets":         {`{replicas: 5, topology: {subsets: x}}`, 2, nil},
 		"no replicas":        {`{replicas: x, topology: {subsets: [{name: a, replicas: 2}]}}`, 2, nil},
 	} {
