@@ -3,10 +3,12 @@ package interpreter
 import (
 	"encoding/json"
 	"math/rand"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -57,6 +59,8 @@ func TestAggregate(t *testing.T) {
 			"succeeded": {int64(7), 2}, "startTime": {"2026-01-01T00:00:02Z", 2}, "completionTime": {"2026-01-01T00:00:09Z", 2},
 			"conditionComplete": {"True", 2}, "conditionFailed": {"False", 2},
 		}},
+		"one says that it has not failed": {[]string{complete, `{"succeeded":1,"conditions":[{"type":"Complete","status":"Unknown"},{"type":"Failed","status":"False"}]}`}, 2,
+			map[string]outcome{"conditionComplete": {"False", 2}, "conditionFailed": {"False", 2}}},
 		"what cannot be read is no report": {[]string{complete, `{"succeeded":"five"}`}, 1, map[string]outcome{
 			"succeeded": {int64(2), 1}, "conditionComplete": {nil, 1},
 		}},
@@ -115,6 +119,45 @@ func TestAggregateEqualAndWorst(t *testing.T) {
 		if s := aggregated(t, kindOf(t, kruise1, "BroadcastJob"), reports...).Status(); s["phase"] != phase {
 			t.Errorf("the worst is %v, want %s", s["phase"], phase)
 		}
+	}
+}
+
+// TestAggregateBooleans: they combine as conditions do, and come out as booleans.
+func TestAggregateBooleans(t *testing.T) {
+	d := widget()
+	d.Status = []StatusField{
+		{Name: "open", Path: "status.open", Type: TypeBool, Combine: Any}, {Name: "cold", Path: "status.cold", Type: TypeBool, Combine: All},
+		{Name: "locked", Path: "status.locked", Type: TypeBool, Combine: Equal},
+	}
+	const open, cold, warm = `{"open":true,"cold":true,"locked":false}`, `{"open":false,"cold":true,"locked":true}`, `{"open":false,"cold":false,"locked":true}`
+	for name, test := range map[string]struct {
+		reports []string
+		want    map[string]any
+	}{
+		"no clusters":    {nil, map[string]any{"open": nil, "cold": nil, "locked": nil}},
+		"one is open":    {[]string{open, cold}, map[string]any{"open": true, "cold": true, "locked": nil}},
+		"one is warm":    {[]string{cold, warm}, map[string]any{"open": false, "cold": false, "locked": true}},
+		"one is silent":  {[]string{cold, ""}, map[string]any{"open": nil, "cold": nil, "locked": true}},
+		"none is locked": {[]string{open, open}, map[string]any{"open": true, "cold": true, "locked": false}},
+	} {
+		kind := registry(t, d).For(schema.GroupVersionKind{Group: d.Group, Version: d.Version, Kind: d.Kind})
+		got := map[string]any{}
+		for _, f := range aggregated(t, kind, test.reports...).Fields {
+			got[f.Name] = f.Value()
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestAggregateOfLists: what is counted is how many there are, whether a cluster reports the list or its length.
+func TestAggregateOfLists(t *testing.T) {
+	const scheduled = `{"lastScheduleTime":"2026-01-01T00:00:00Z"`
+	fleet := aggregated(t, kindOf(t, "batch/v1", "CronJob"), scheduled+`,"active":[{"name":"a"},{"name":"b"}]}`, scheduled+`,"activeJobs":3}`, scheduled+`}`)
+	i := slices.IndexFunc(fleet.Fields, func(f FleetField) bool { return f.Name == "activeJobs" })
+	if i < 0 || fleet.Fields[i].Value() != int64(5) || fleet.Fields[i].Clusters != 3 {
+		t.Errorf("got %+v", fleet.Fields)
 	}
 }
 

@@ -90,6 +90,23 @@ func TestExpressionsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestMessages: a variable's value stands in its place, and a question mark for what was not reported.
+func TestMessages(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "paused": "paused", "{n}": "5", "{none}": "?", "{n} of {none} ready": "5 of ? ready", "{word}{long}": "b7", "is {word}": "is b",
+	} {
+		parts, err := compileMessage(text, expressionVariables())
+		if got := render(parts, expressionValues()); err != nil || got != want {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"{unheard}", "{n", "{}"} {
+		if parts, err := compileMessage(text, expressionVariables()); err == nil {
+			t.Errorf("%q became %v", text, parts)
+		}
+	}
+}
+
 // TestPlainValues: a variable has the JSON that it was read from.
 func TestPlainValues(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -217,6 +217,7 @@ func TestSubsetsShareAPartition(t *testing.T) {
 		"one":                {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, 1, map[string]any{"a": int64(0), "b": int64(1)}},
 		"more than all":      {`{replicas: 5, topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 3}]}}`, 9, map[string]any{"a": int64(2), "b": int64(3)}},
 		"replicas by subset": {`{topology: {subsets: [{name: a, replicas: 2}, {name: b, replicas: 2}]}}`, 2, map[string]any{"a": int64(1), "b": int64(1)}},
+		"equal parts":        {`{replicas: 5, topology: {subsets: [{name: a}, {name: b}, {name: c, replicas: 1}]}}`, 5, map[string]any{"a": int64(2), "b": int64(2), "c": int64(1)}},
 		"of no known size":   {`{topology: {subsets: [{name: a, replicas: 40%}, {name: b}]}}`, 2, nil},
 		"none of no size":    {`{topology: {subsets: [{name: a, replicas: 40%}, {name: b}]}}`, 0, map[string]any{"a": int64(0), "b": int64(0)}},
 		"no subsets":         {`{replicas: 5, topology: {subsets: x}}`, 2, nil},
