@@ -5,6 +5,7 @@
 package kustomize
 
 import (
+	"flag"
 	"io/fs"
 	"maps"
 	"os"
@@ -26,6 +27,8 @@ const (
 	merge     = component + "/merge"
 	group     = "apps.fleetworkload.io"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 type object = map[string]any
 
@@ -104,6 +107,18 @@ func dig(obj any, path ...string) any {
 	return obj
 }
 
+// entries are those of a map, which may be missing.
+func entries(obj any) object {
+	if found, ok := obj.(object); ok {
+		return found
+	}
+	return object{}
+}
+
+func companion(got map[string]object, k kind) any {
+	return dig(got["FleetWorkload/"+k.name], "spec", "companions").([]any)[0]
+}
+
 // wrap is the object that has value at path.
 func wrap(value any, path ...string) object {
 	for _, key := range slices.Backward(path) {
@@ -170,6 +185,7 @@ func (k kind) podOf(manifest any, want object) any {
 
 func fleetWorkload(name string, spec object) object {
 	spec["backend"], spec["placement"] = "karmada", object{"clusters": object{}}
+	spec["companions"] = []any{object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "web"}}}
 	return object{
 		"apiVersion": group + "/v1alpha1", "kind": "FleetWorkload",
 		"metadata": object{"name": name, "annotations": object{"id": name}}, "spec": spec,
@@ -242,42 +258,25 @@ func generated(generator, name, hashed string) string {
 	return generator + ": [{name: " + name + ", literals: [a=b], options: {annotations: {id: " + name + "}, disableNameSuffixHash: " + plain + "}}]\n"
 }
 
-// TestPods: kustomize does to the pods of each kind in a FleetWorkload what it does to those of a Deployment, wherever the component is
-// listed, and does not without it.
+// TestPods: kustomize does to the pods of each kind in a FleetWorkload what it does to those of a Deployment, and does not without the
+// component.
 func TestPods(t *testing.T) {
 	for _, trial := range trials {
 		t.Run(trial.name, func(t *testing.T) {
-			for where, listed := range map[string][2]string{
-				"base": {withComponent, ""}, "overlay": {"", withComponent}, "both": {withComponent, withComponent},
-			} {
-				files := base(t, listed[0], trial.hashed)
-				files["overlay/kustomization.yaml"] = "resources: [../base]\n" + trial.overlay + listed[1]
-				got := reset(t, func() map[string]object { return mustBuild(t, "overlay", files) })
-				want := dig(got["Deployment/plain"], "spec", "template").(object)
-				if reflect.DeepEqual(want, pod(t)) {
-					t.Fatalf("the trial changes nothing in a Deployment:\n%s", write(t, want))
-				}
-				for _, k := range kinds {
-					template := dig(got["FleetWorkload/"+k.name], "spec", "template")
-					equal(t, "listed in "+where+": pods of "+k.name, k.podOf(template, want), want)
-					equal(t, "listed in "+where+": selector of "+k.name, dig(template, "spec", "selector", "matchLabels"), object{"app": "web"})
-					for _, metadata := range []string{"labels", "annotations"} {
-						want, _ := dig(got["Deployment/plain"], "metadata", metadata).(object)
-						want = maps.Clone(want)
-						delete(want, "id") // of the FleetWorkload, by which this test finds it
-						found, _ := dig(template, "metadata", metadata).(object)
-						if len(want)+len(found) > 0 {
-							equal(t, metadata+" of "+k.name, found, want)
-						}
-					}
-				}
-			}
-			files := base(t, "", trial.hashed)
+			files := base(t, withComponent, trial.hashed)
 			files["overlay/kustomization.yaml"] = "resources: [../base]\n" + trial.overlay
-			got := reset(t, func() map[string]object { return mustBuild(t, "overlay", files) })
+			got := mustBuild(t, "overlay", files)
+			if reflect.DeepEqual(dig(got["Deployment/plain"], "spec", "template"), any(pod(t))) {
+				t.Fatal("the trial changes nothing in a Deployment's pods")
+			}
+			comparePods(t, got)
+
+			files = base(t, "", trial.hashed)
+			files["overlay/kustomization.yaml"] = "resources: [../base]\n" + trial.overlay
+			got = mustBuild(t, "overlay", files)
 			for _, k := range kinds {
 				template := dig(got["FleetWorkload/"+k.name], "spec", "template")
-				if untouched := reflect.DeepEqual(template, k.manifest(pod(t))); untouched == (trial.anyway != nil && trial.anyway(k)) {
+				if untouched := reflect.DeepEqual(template, any(k.manifest(pod(t)))); untouched == (trial.anyway != nil && trial.anyway(k)) {
 					t.Errorf("without the component, %s is untouched: %v\n%s", k.name, untouched, write(t, template))
 				}
 			}
@@ -288,10 +287,369 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// reset keeps what one build tells kustomize about kinds from the next one.
-func reset[T any](t *testing.T, run func() T) T {
+// TestPlaces: the component may be listed in the base, in the overlay or in both.
+func TestPlaces(t *testing.T) {
+	for _, trial := range []string{"namePrefix: prod-\n", "labels: [{pairs: {stage: prod}, includeTemplates: true}]\n"} {
+		for where, listed := range map[string][2]string{
+			"base": {withComponent, ""}, "overlay": {"", withComponent}, "both": {withComponent, withComponent},
+		} {
+			t.Run(where, func(t *testing.T) {
+				files := base(t, listed[0], "")
+				files["overlay/kustomization.yaml"] = "resources: [../base]\n" + trial + listed[1]
+				comparePods(t, mustBuild(t, "overlay", files))
+			})
+		}
+	}
+}
+
+// comparePods compares each kind in a FleetWorkload with the Deployment beside it, but for the selector, which has to stay.
+func comparePods(t *testing.T, got map[string]object) {
+	t.Helper()
+	plain := got["Deployment/plain"]
+	want := dig(plain, "spec", "template").(object)
+	for _, k := range kinds {
+		template := dig(got["FleetWorkload/"+k.name], "spec", "template")
+		equal(t, "pods of "+k.name, k.podOf(template, want), want)
+		equal(t, "selector of "+k.name, dig(template, "spec", "selector", "matchLabels"), object{"app": "web"})
+		for _, metadata := range []string{"labels", "annotations"} {
+			want := object{}
+			maps.Copy(want, entries(dig(plain, "metadata", metadata)))
+			delete(want, "id") // it is the FleetWorkload that has one
+			equal(t, metadata+" of the companion of "+k.name, entries(dig(companion(got, k), "metadata", metadata)), want)
+			paths := [][]string{{"metadata", metadata}}
+			if k.kind == "CronJob" {
+				paths = append(paths, []string{"spec", "jobTemplate", "metadata", metadata})
+			}
+			for _, path := range paths {
+				equal(t, strings.Join(path, ".")+" of "+k.name, entries(dig(template, path...)), want)
+			}
+		}
+	}
+}
+
+// forget makes kustomize forget what it was told about kinds in builds before, and afterwards what this one tells.
+func forget(t *testing.T) {
 	t.Helper()
 	openapi.ResetOpenAPI()
 	t.Cleanup(openapi.ResetOpenAPI)
-	return run()
+}
+
+// testdata are the files of a folder of testdata and of those below, by their paths there.
+func testdata(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, pattern := range []string{"base/*", "overlay/*"} {
+		paths, err := filepath.Glob("testdata/" + pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatal(paths, err)
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[strings.TrimPrefix(path, "testdata/")] = string(content)
+		}
+	}
+	return files
+}
+
+const componentLines = "components:\n- ../" + component + "\n"
+
+// TestFleetWorkload has what a FleetWorkload has beside its pods, with the component and without.
+func TestFleetWorkload(t *testing.T) {
+	with, without := testdata(t), testdata(t)
+	without["overlay/kustomization.yaml"] = strings.Replace(without["overlay/kustomization.yaml"], componentLines, "", 1)
+	for golden, files := range map[string]map[string]string{"with.yaml": with, "without.yaml": without} {
+		got, err := build(t, "overlay", files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden = "testdata/" + golden
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s is not what kustomize builds; to write it anew: go test ./kustomize -update. It builds:\n%s", golden, got)
+		}
+	}
+}
+
+// TestLabels: labels on objects alone do not come to pods, which would be made anew.
+func TestLabels(t *testing.T) {
+	files := base(t, withComponent, "")
+	files["overlay/kustomization.yaml"] = "resources: [../base]\nlabels: [{pairs: {stage: prod}}]\n"
+	got := mustBuild(t, "overlay", files)
+	for _, k := range kinds {
+		metadata := object{"labels": object{"stage": "prod"}}
+		want := k.manifest(pod(t))
+		want["metadata"] = metadata
+		equal(t, k.name, dig(got["FleetWorkload/"+k.name], "spec", "template"), want)
+		equal(t, "companion of "+k.name, dig(companion(got, k), "metadata", "labels"), metadata["labels"])
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	files := base(t, "", "")
+	files["overlay/kustomization.yaml"] = "resources: [../base]\nreplicas: [{name: cloneset, count: 12}]\n"
+	if _, err := build(t, "overlay", files); err == nil || !strings.Contains(err.Error(), "resource with name cloneset does not match") {
+		t.Errorf("without the component: %v", err)
+	}
+	files["overlay/kustomization.yaml"] += withComponent
+	got := mustBuild(t, "overlay", files)
+	if n := dig(got["FleetWorkload/cloneset"], "spec", "replicas"); n != float64(12) {
+		t.Errorf("replicas are %v", n)
+	}
+}
+
+// patchOf is a patch of pods that goes by the names of list entries.
+func patchOf(t *testing.T) object {
+	t.Helper()
+	return read(t, `
+spec:
+  hostAliases: [{ip: 10.0.0.1, hostnames: [db]}]
+  initContainers: [{name: prepare, image: shop/prepare:2}]
+  containers:
+  - name: web
+    env: [{name: LEVEL, value: debug, valueFrom: null}, {name: MORE, value: less}]
+    ports: [{containerPort: 80, protocol: TCP, name: http}]
+    volumeMounts: [{mountPath: /data, readOnly: true}]
+  - {name: proxy, $patch: delete}
+  volumes:
+  - {name: data, persistentVolumeClaim: null, emptyDir: {}}
+`)
+}
+
+// TestPatches: patches of pods reach list entries by name as they do in a Deployment. Without the schema that is so for kinds that
+// kustomize knows, as it looks at apiVersion and kind wherever they are; lists of other kinds are replaced.
+func TestPatches(t *testing.T) {
+	patch := func(obj object) string {
+		return "- patch: |\n    " + strings.ReplaceAll(write(t, obj), "\n", "\n    ") + "\n"
+	}
+	plain := wrap(patchOf(t), kinds[0].pods...)
+	plain["apiVersion"], plain["kind"], plain["metadata"] = "apps/v1", "Deployment", object{"name": "plain"}
+	patches := "patches:\n" + patch(plain)
+	for _, k := range kinds {
+		template := patchOf(t)
+		if !k.bare {
+			template = wrap(template, k.pods...)
+		}
+		patches += patch(object{
+			"apiVersion": group + "/v1alpha1", "kind": "FleetWorkload", "metadata": object{"name": k.name},
+			"spec": object{"template": template},
+		})
+	}
+	for where, listed := range map[string][2]string{"base": {withBoth, ""}, "overlay": {"", withBoth}, "neither": {withComponent, withComponent}} {
+		files := base(t, listed[0], "")
+		files["overlay/kustomization.yaml"] = "resources: [../base]\n" + patches + listed[1]
+		forget(t)
+		got := mustBuild(t, "overlay", files)
+		want := dig(got["Deployment/plain"], "spec", "template").(object)
+		if containers := dig(want, "spec", "containers").([]any); len(containers) != 1 || dig(containers[0], "image") != "shop/web:1" {
+			t.Errorf("listed in %s: a Deployment has the containers\n%s", where, write(t, containers))
+		}
+		for _, k := range kinds {
+			pods := k.podOf(dig(got["FleetWorkload/"+k.name], "spec", "template"), want)
+			if where != "neither" {
+				equal(t, "listed in "+where+": pods of "+k.name, pods, want)
+			} else if known := k.apiVersion == "apps/v1" || k.apiVersion == "batch/v1"; reflect.DeepEqual(pods, want) != known {
+				t.Errorf("without the schema, the patch of %s goes by names: %v", k.name, !known)
+			}
+		}
+	}
+}
+
+// TestOwnLists: overrides are found by name, those of the patch first. Lists whose order counts are replaced, as kustomize would put the
+// patched entries first: a wave that only gets another soak would become the first one.
+func TestOwnLists(t *testing.T) {
+	const head = "apiVersion: " + group + "/v1alpha1\nkind: FleetWorkload\nmetadata: {name: web, annotations: {id: web}}\n"
+	got := func(components string) any {
+		forget(t)
+		return mustBuild(t, "overlay", map[string]string{
+			"overlay/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: patch.yaml}]\n" + components,
+			"overlay/web.yaml": head + `
+spec:
+  overrides: [{name: asia, partition: 1}, {name: eu, partition: 1}, {name: us, partition: 1}]
+  placement: {groups: [{name: first, clusters: {}}, {name: second, clusters: {}}]}
+  migration: {waves: [{name: canary, size: 1}, {name: rest}]}
+`,
+			"overlay/patch.yaml": head + `
+spec:
+  overrides: [{name: africa, partition: 3}, {name: us, labels: {remove: [a]}}, {name: asia, $patch: delete}]
+  placement: {groups: [{name: second, clusters: {}}]}
+  migration: {waves: [{name: rest, soak: 5m}]}
+`,
+		})["FleetWorkload/web"]["spec"]
+	}
+	const replaced = `
+placement: {groups: [{name: second, clusters: {}}]}
+migration: {waves: [{name: rest, soak: 5m}]}
+`
+	equal(t, "with the schema", got(withBoth), read(t, replaced+`
+overrides: [{name: africa, partition: 3}, {name: us, partition: 1, labels: {remove: [a]}}, {name: eu, partition: 1}]
+`))
+	without := got(withComponent).(object)
+	if overrides := without["overrides"].([]any); len(overrides) != 3 {
+		t.Errorf("without the schema, the overrides are\n%s", write(t, overrides))
+	}
+	delete(without, "overrides")
+	equal(t, "without the schema", without, read(t, replaced))
+}
+
+// TestSchemaIsComplete holds the schema against the CRD's lists with keys and against Kubernetes' lists of pods.
+func TestSchemaIsComplete(t *testing.T) {
+	content := func(path string) object {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return read(t, string(text))
+	}
+	forget(t)
+	kubernetes := openapi.Schema().Definitions
+	ours := content(merge + "/schema/schema.yaml")["definitions"].(object)
+	for definition, theirs := range map[string]string{"Spec": "PodSpec", "Container": "Container"} {
+		want := read(t, write(t, kubernetes["io.k8s.api.core.v1."+theirs]))
+		lists := 0
+		for name, list := range want["properties"].(object) {
+			if dig(list, "x-kubernetes-patch-merge-key") == nil {
+				continue
+			}
+			lists++
+			for _, key := range []string{"type", "x-kubernetes-patch-merge-key", "x-kubernetes-patch-strategy", "x-kubernetes-list-map-keys"} {
+				equal(t, key+" of "+name, dig(ours["io.fleetworkload.kustomize."+definition], "properties", name, key), dig(list, key))
+			}
+		}
+		if lists == 0 {
+			t.Errorf("Kubernetes has no list with a key in %s", definition)
+		}
+	}
+	version := content("config/crd/bases/" + group + "_fleetworkloads.yaml")["spec"].(object)["versions"].([]any)[0]
+	lists := map[string]any{}
+	var find func(path string, crd any)
+	find = func(path string, crd any) {
+		if keys := dig(crd, "x-kubernetes-list-map-keys"); keys != nil {
+			lists[path] = keys
+		}
+		properties, _ := dig(crd, "properties").(object)
+		for name, property := range properties {
+			find(strings.TrimPrefix(path+"."+name, "."), property)
+		}
+	}
+	find("", dig(version, "schema", "openAPIV3Schema", "properties", "spec"))
+	key := []any{"name"}
+	equal(t, "lists with keys; say in the schema which of them a patch goes into", lists,
+		object{"overrides": key, "placement.groups": key, "migration.waves": key})
+	spec := dig(ours["io.fleetworkload.apps."+dig(version, "name").(string)+".FleetWorkload"], "properties", "spec", "properties")
+	equal(t, "key of overrides", dig(spec, "overrides", "x-kubernetes-patch-merge-key"), "name")
+	equal(t, "fields on the way to lists", slices.Sorted(maps.Keys(spec.(object))), []string{"overrides", "template"})
+}
+
+// TestSchemaTakesNothingAway: kustomize reads the schema of Kubernetes' own kinds late, or not at all when it has been given one. A process
+// may build one kustomization after the other without forgetting what it was given.
+func TestSchemaTakesNothingAway(t *testing.T) {
+	plain := kinds[0].manifest(pod(t))
+	plain["metadata"] = object{"name": "plain", "annotations": object{"id": "plain"}}
+	files := map[string]string{"overlay/plain.yaml": write(t, plain), "overlay/patch.yaml": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: plain}
+spec: {template: {spec: {containers: [{name: web, command: [serve]}]}}}
+`}
+	forget(t)
+	for _, components := range []string{"components: [../" + merge + "]\n", ""} {
+		files["overlay/kustomization.yaml"] = "resources: [plain.yaml]\npatches: [{path: patch.yaml}]\n" + components
+		got := mustBuild(t, "overlay", files)
+		containers := dig(got["Deployment/plain"], "spec", "template", "spec", "containers").([]any)
+		if len(containers) != 2 || dig(containers[0], "image") != "shop/web:1" {
+			t.Errorf("with %q, the patch leaves\n%s", components, write(t, containers))
+		}
+	}
+}
+
+// TestPodsWithoutMetadata: they get none, unless no other kind has something else at that path.
+func TestPodsWithoutMetadata(t *testing.T) {
+	bare := pod(t)
+	delete(bare, "metadata")
+	docs := []string{}
+	for _, k := range kinds {
+		docs = append(docs, write(t, fleetWorkload(k.name, object{"template": k.manifest(bare)})))
+	}
+	got := mustBuild(t, "overlay", map[string]string{
+		"overlay/kustomization.yaml": "resources: [all.yaml]\ncommonAnnotations: {team: shop}\n" + withComponent,
+		"overlay/all.yaml":           strings.Join(docs, "---\n"),
+	})
+	for _, k := range kinds {
+		template := dig(got["FleetWorkload/"+k.name], "spec", "template")
+		want := k.manifest(maps.Clone(bare))
+		want["metadata"] = object{"annotations": object{"team": "shop"}}
+		if k.kind == "CronJob" {
+			want["spec"].(object)["jobTemplate"].(object)["metadata"] = want["metadata"]
+		}
+		if len(k.pods) > 2 {
+			dig(want, k.pods...).(object)["metadata"] = want["metadata"]
+		}
+		equal(t, k.name, template, want)
+	}
+}
+
+// TestCompanions are reached one by one.
+func TestCompanions(t *testing.T) {
+	for name, overlay := range map[string]string{
+		"a JSON patch": `patches: [{target: {kind: FleetWorkload, name: web}, patch: "- {op: replace, path: /spec/companions/0/metadata/name, value: web-a}"}]`,
+		"a replacement": "replacements: [{source: {kind: ConfigMap, name: names, fieldPath: data.name}, targets: [{select: {kind: FleetWorkload}, " +
+			"fieldPaths: ['spec.companions.[kind=Service].metadata.name']}]}]\nconfigMapGenerator: [{name: names, literals: [name=web-a]}]",
+	} {
+		files := testdata(t)
+		files["overlay/kustomization.yaml"] = "resources: [../base]\n" + overlay + "\n"
+		got, err := build(t, "overlay", files)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		doc, _, _ := strings.Cut(got, "\n---\n")
+		companions := dig(read(t, doc), "spec", "companions").([]any)
+		if dig(companions[0], "metadata", "name") != "web-a" || dig(companions[1], "metadata", "name") != "web" {
+			t.Errorf("after %s, the companions are\n%s", name, write(t, companions))
+		}
+	}
+}
+
+// documented are the files that a page shows: blocks of code whose first line is a comment with the file's path.
+func documented(t *testing.T, page string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, block := range strings.Split(string(text), "```yaml\n# ")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		path, content, _ := strings.Cut(block, "\n")
+		files[path] = strings.ReplaceAll(content, componentURL, "../"+component)
+	}
+	return files
+}
+
+const componentURL = "https://github.com/fleetworkload/fleetworkload//" + component
+
+// TestDocument builds the example of the page, which shows what comes out.
+func TestDocument(t *testing.T) {
+	forget(t)
+	files := documented(t, "docs/gitops.md")
+	const result = "kustomize build prod"
+	want := files[result]
+	delete(files, result)
+	got, err := build(t, "prod", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want || want == "" {
+		t.Errorf("the page shows\n%s\nkustomize builds\n%s", want, got)
+	}
 }
