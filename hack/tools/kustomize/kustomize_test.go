@@ -475,13 +475,13 @@ func TestOwnLists(t *testing.T) {
 			"overlay/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: patch.yaml}]\n" + components,
 			"overlay/web.yaml": head + `
 spec:
-  overrides: [{name: asia, partition: 1}, {name: eu, partition: 1}, {name: us, partition: 1}]
+  overrides: [{name: asia, partition: 1}, {name: all, partition: 1}, {name: eu, partition: 1}, {name: us, partition: 1}]
   placement: {groups: [{name: first, clusters: {}}, {name: second, clusters: {}}]}
   migration: {waves: [{name: canary, size: 1}, {name: rest}]}
 `,
 			"overlay/patch.yaml": head + `
 spec:
-  overrides: [{name: africa, partition: 3}, {name: us, labels: {remove: [a]}}, {name: asia, $patch: delete}]
+  overrides: [{name: africa, partition: 3}, {name: all}, {name: us, labels: {remove: [a]}}, {name: asia, $patch: delete}]
   placement: {groups: [{name: second, clusters: {}}]}
   migration: {waves: [{name: rest, soak: 5m}]}
 `,
@@ -492,10 +492,10 @@ placement: {groups: [{name: second, clusters: {}}]}
 migration: {waves: [{name: rest, soak: 5m}]}
 `
 	equal(t, "with the schema", got(withBoth), read(t, replaced+`
-overrides: [{name: africa, partition: 3}, {name: us, partition: 1, labels: {remove: [a]}}, {name: eu, partition: 1}]
+overrides: [{name: africa, partition: 3}, {name: all, partition: 1}, {name: us, partition: 1, labels: {remove: [a]}}, {name: eu, partition: 1}]
 `))
 	without := got(withComponent).(object)
-	if overrides := without["overrides"].([]any); len(overrides) != 3 {
+	if overrides := without["overrides"].([]any); len(overrides) != 4 || slices.ContainsFunc(overrides, func(o any) bool { return dig(o, "name") == "eu" }) {
 		t.Errorf("without the schema, the overrides are\n%s", write(t, overrides))
 	}
 	delete(without, "overrides")
@@ -596,6 +596,22 @@ func TestPodsWithoutMetadata(t *testing.T) {
 			dig(want, k.pods...).(object)["metadata"] = want["metadata"]
 		}
 		equal(t, k.name, template, want)
+	}
+}
+
+// TestOtherKinds: users tell kustomize of more paths beside the component.
+func TestOtherKinds(t *testing.T) {
+	worker := kind{name: "other", apiVersion: "example.io/v1", kind: "Other", pods: path("spec.worker.template")}
+	got := mustBuild(t, "overlay", map[string]string{
+		"overlay/kustomization.yaml": "resources: [all.yaml]\nconfigurations: [more.yaml]\nconfigMapGenerator: [{name: settings, literals: [a=b], options: {annotations: {id: settings}}}]\n" + withComponent,
+		"overlay/all.yaml":           write(t, fleetWorkload("other", object{"template": worker.manifest(pod(t))})),
+		"overlay/more.yaml": "nameReference: [{kind: ConfigMap, version: v1, fieldSpecs: [{group: " + group + ", kind: FleetWorkload, " +
+			"path: spec/template/spec/worker/template/spec/containers/envFrom/configMapRef/name}]}]",
+	})
+	want := dig(got["ConfigMap/settings"], "metadata", "name")
+	container := dig(got["FleetWorkload/other"], path("spec.template.spec.worker.template.spec")...).(object)["containers"].([]any)[0]
+	if name := dig(dig(container, "envFrom").([]any)[0], "configMapRef", "name"); name != want || want == "settings" {
+		t.Errorf("the pods refer to %v instead of %v", name, want)
 	}
 }
 
