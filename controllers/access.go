@@ -40,8 +40,9 @@ type question struct {
 func (a *accesses) ask(ctx context.Context, c client.Client, namespace string, access pass.Access) pass.Answer {
 	a.once.Do(func() { a.answers = cache.NewLRUExpireCache(answersAtMost) })
 	key := question{namespace, access}
-	if allowed, known := a.answers.Get(key); known {
-		return pass.Answer{Allowed: allowed.(bool)} //nolint:forcetypeassert // nothing else is put in
+	if answer, known := a.answers.Get(key); known {
+		allowed, _ := answer.(bool) // nothing else is put in
+		return pass.Answer{Allowed: allowed}
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   accountPrefix + namespace + ":" + access.ServiceAccount,

@@ -157,7 +157,7 @@ var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada",
 			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNotAllowed)).To(ContainSubstring("with serviceAccountName: Required"))
 			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.ServiceAccountName = account })
 			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonServiceAccountForbidden)).To(ContainSubstring(
-				"%q: this ServiceAccount may not create configmaps; create deployments.apps. Nothing is changed", account))
+				"%q: this ServiceAccount may not create configmaps, create deployments.apps. Nothing is changed", account))
 		}
 
 		By("a right is given: it is seen without an edit")

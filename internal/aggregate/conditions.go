@@ -27,8 +27,8 @@ func setConditions(status *v1alpha1.FleetWorkloadStatus, before v1alpha1.FleetWo
 	status.Conditions = out
 }
 
-// summarize draws the conditions from rows and facts, in the order in which they stand in the status. The trio follows kstatus: Ready is never True while Reconciling
-// or Stalled is, and these two exclude each other (sigs.k8s.io/cli-utils/pkg/kstatus/README.md).
+// summarize draws the conditions from rows and facts, in the order in which they stand in the status. The trio follows kstatus: Ready is
+// never True while Reconciling or Stalled is, and these two exclude each other (sigs.k8s.io/cli-utils/pkg/kstatus/README.md).
 func summarize(status v1alpha1.FleetWorkloadStatus, facts Facts) []metav1.Condition {
 	scheduled, applied, healthy := scheduledCondition(facts), appliedCondition(status, facts), healthyCondition(status, facts)
 	ready, reconciling, stalled := trio(status, facts, scheduled, applied, healthy)

@@ -54,6 +54,7 @@ const ServiceAccountRequired ServiceAccount = "Required"
 
 // Kind names a kind in all its versions.
 type Kind struct {
+	// Group is an API group, empty for the core group. In rules * stands for every group.
 	Group string `json:"group,omitempty"`
 	// Kind is a kind, or * for every kind of the group.
 	Kind string `json:"kind"`
@@ -72,7 +73,7 @@ const (
 // systems are namespaces that belong to systems on every management cluster or member.
 var systems = []string{"kube-*", "karmada-*", "open-cluster-management*", "kruise-system", "kruise-daemon-config"}
 
-// Everything bounds nothing but system namespaces: what whoever writes a specification for its own use has.
+// Everything lets all namespaces but systems' use everything. It is for tools and tests that have no administrator's configuration.
 func Everything() Tenancy {
 	return Tenancy{Rules: []Rule{{Name: "everything", ClusterScopedKinds: []Kind{{Group: "*", Kind: "*"}}}}}
 }
@@ -85,8 +86,7 @@ type Terms struct {
 	rule   *Rule
 }
 
-// Of returns what a namespace with these labels may use. The error is about a selector that cannot be
-// read, which Check would have refused.
+// Of returns what a namespace with these labels may use. The error is about a selector that cannot be read, which Check would have refused.
 func (t Tenancy) Of(namespace string, set map[string]string) (Terms, error) {
 	terms := Terms{namespace: namespace, system: t.systemOf(namespace)}
 	for i := range t.Rules {
