@@ -8,7 +8,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/karmada"
+	karmadaretire "github.com/fleetworkload/fleetworkload/backends/karmada/retire"
 	"github.com/fleetworkload/fleetworkload/backends/ocm"
+	ocmretire "github.com/fleetworkload/fleetworkload/backends/ocm/retire"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
@@ -26,6 +28,14 @@ func Factories(kinds *interpreter.Registry) map[config.Type]connection.Factory {
 			return ocm.New(cfg, OCMOptions(b.OCM))
 		},
 	}
+}
+
+// Retirer looks through the backend of a type that cfg leads to, which is to be switched off.
+func Retirer(cfg *rest.Config, kind config.Type) (backends.Retirer, error) {
+	if kind == config.TypeKarmada {
+		return karmadaretire.New(cfg)
+	}
+	return ocmretire.New(cfg)
 }
 
 // KarmadaOptions are the driver's options from the configuration's; nil means the defaults.

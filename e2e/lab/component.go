@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Processes are the process ids of the fleet's components by name, 0 of one that has died. Unlike Status it costs nothing.
@@ -42,4 +43,43 @@ func (f *Fleet) Revive(ctx context.Context, component string) error {
 		return fmt.Errorf("the fleet has no component %s", component)
 	}
 	return f.run(ctx, units[i:i+1])
+}
+
+// Stop ends components at once. Revive or Up starts them again, with what they have stored.
+func (f *Fleet) Stop(ctx context.Context, components ...string) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, name := range components {
+		p := f.state.process(name)
+		if p == nil {
+			return fmt.Errorf("the fleet has no component %s", name)
+		}
+		if err := p.kill(); err != nil {
+			return fmt.Errorf("stop %s: %w", name, err)
+		}
+		if err := awaitDead(ctx, p); err != nil {
+			return fmt.Errorf("stop %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// ComponentsOf are the names of all components of Karmada, or of OCM, with the work agents in the members. The API server that is the
+// management cluster too is not among OCM's.
+func (f *Fleet) ComponentsOf(backend string) ([]string, error) {
+	s, err := loadState(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for name := range s.Processes {
+		if strings.HasPrefix(name, backend+"-") || backend == "ocm" && strings.HasSuffix(name, "-work-agent") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }

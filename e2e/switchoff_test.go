@@ -1,0 +1,310 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+)
+
+var (
+	managedClusterGVK = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"}
+	manifestWorkGVK   = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
+	appliedWorkGVK    = manifestWorkGVK.GroupVersion().WithKind("AppliedManifestWork")
+)
+
+// Law 12: a hand-over ends in independence. Each of these takes a whole backend down for good, and brings it up again for whoever
+// comes next.
+var _ = Describe("A backend that is switched off for good", Label("laws", "law12", "handover", "karmada", "ocm"), long, func() {
+	It("takes nothing with it when it was Karmada, nor when it comes back from a backup", func(ctx SpecContext) {
+		s := newSwitchOff(ctx, "karmada")
+		s.somebodyElses(ctx, func(namespace string) {
+			karmada := controlOf("karmada")
+			Expect(karmada.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+			Expect(karmada.Create(ctx, plainDeployment(namespace))).To(Succeed())
+			Expect(karmada.Create(ctx, userPolicy(namespace, world.members...))).To(Succeed())
+		})
+		backup, err := world.fleet.Backup(ctx, lab.Karmada)
+		Expect(err).NotTo(HaveOccurred())
+		s.move(ctx)
+		s.retire(ctx, "PropagationPolicy "+s.others+"/others")
+
+		By("unjoining every cluster")
+		unjoin := func() {
+			for _, name := range world.members {
+				gone(ctx, controlOf("karmada"), clusterGVK, "", name)
+			}
+		}
+		unjoin()
+		s.takeDown(ctx, "karmada")
+		s.worksOn(ctx)
+
+		By("Karmada comes back from a backup, with all that it had before the hand-over")
+		Expect(world.fleet.Restore(ctx, backup)).To(Succeed())
+		s.bringUp(ctx)
+		for _, name := range world.members[:2] {
+			Eventually(ctx, func(g Gomega) {
+				works, err := list(ctx, controlOf("karmada"), workGVK, client.InNamespace("karmada-es-"+name))
+				g.Expect(err).NotTo(HaveOccurred())
+				ours := 0
+				for _, work := range works {
+					if strings.Contains(fmt.Sprint(work.Object["spec"]), s.namespace+"/") {
+						ours++
+						g.Expect(fmt.Sprint(work.Object["status"])).To(ContainSubstring("Karmada will not manage this resource"), work.GetName())
+					}
+				}
+				g.Expect(ours).To(BeNumerically(">=", len(s.all)))
+			}).WithTimeout(readyTimeout).Should(Succeed())
+		}
+		s.worksOn(ctx)
+		unjoin()
+		s.takeDown(ctx, "karmada")
+		s.worksOn(ctx)
+	}, SpecTimeout(15*time.Minute))
+
+	It("takes nothing with it when it was OCM", func(ctx SpecContext) {
+		s := newSwitchOff(ctx, "ocm")
+		s.somebodyElses(ctx, func(namespace string) {
+			for _, name := range world.members {
+				Expect(controlOf("ocm").Create(ctx, userWork(name, namespace))).To(Succeed())
+			}
+		})
+		s.move(ctx)
+		s.retire(ctx, "ManifestWork "+world.members[0]+"/"+s.others)
+
+		By("detaching every cluster, and uninstalling its agent as the klusterlet's clean-up does")
+		for _, name := range world.members {
+			gone(ctx, hub(), managedClusterGVK, "", name)
+		}
+		var agents []string
+		for _, name := range world.members {
+			agents = append(agents, name+"-work-agent")
+		}
+		Expect(world.fleet.Stop(ctx, agents...)).To(Succeed())
+		for _, name := range world.members {
+			applied, err := list(ctx, member(name), appliedWorkGVK)
+			Expect(err).NotTo(HaveOccurred())
+			for i := range applied {
+				before := applied[i].DeepCopy()
+				applied[i].SetFinalizers(nil)
+				Expect(member(name).Patch(ctx, &applied[i], client.MergeFrom(before))).To(Succeed())
+				Expect(client.IgnoreNotFound(member(name).Delete(ctx, &applied[i]))).To(Succeed())
+			}
+		}
+		s.takeDown(ctx, "ocm")
+		s.worksOn(ctx)
+	}, SpecTimeout(10*time.Minute))
+})
+
+// switchOff is workloads that leave a backend which goes, and a workload of somebody else there.
+type switchOff struct {
+	*convoy
+	o *operator
+	// others is the namespace of somebody else's workload, otherUIDs the objects' identities by member.
+	others    string
+	otherUIDs map[string]types.UID
+	images    int
+}
+
+func newSwitchOff(ctx context.Context, backend string) *switchOff {
+	GinkgoHelper()
+	o, namespace := ownOperator(ctx, "off-"+backend, operatorOptions{})
+	o.start(ctx)
+	s := &switchOff{convoy: &convoy{backend: backend, namespace: namespace}, o: o}
+	m := world.members
+	onTwo := func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Placement.Clusters, fw.Spec.Placement.Division = on(m[:2]...), divided()
+	}
+	for _, w := range []struct {
+		name   string
+		kind   kind
+		change func(*v1alpha1.FleetWorkload)
+	}{
+		{"divided", cloneSet, onTwo},
+		{"everywhere", deployment, func(*v1alpha1.FleetWorkload) {}},
+		{"adopting", deployment, func(fw *v1alpha1.FleetWorkload) { fw.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt }},
+	} {
+		fw := workload(namespace, w.name, backend, w.kind, 4)
+		w.change(fw)
+		fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(
+			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + w.name + `-settings"}, "data": {"a": "1"}}`)}}
+		s.all = append(s.all, carried(fw, w.kind))
+		create(ctx, fw)
+	}
+	for _, r := range s.all {
+		becomesReady(ctx, r.fw)
+	}
+	s.setOut(ctx)
+	return s
+}
+
+// somebodyElses makes a Deployment "others" that is not ours, and waits until it runs on all members.
+func (s *switchOff) somebodyElses(ctx context.Context, make func(namespace string)) {
+	GinkgoHelper()
+	s.others, s.otherUIDs = s.namespace+"-others", map[string]types.UID{}
+	make(s.others)
+	for _, name := range world.members {
+		Eventually(ctx, func(g Gomega) {
+			var d appsv1.Deployment
+			g.Expect(member(name).Get(ctx, client.ObjectKey{Namespace: s.others, Name: "others"}, &d)).To(Succeed())
+			g.Expect(d.Status.ReadyReplicas).To(BeEquivalentTo(1))
+			s.otherUIDs[name] = d.UID
+		}).WithTimeout(readyTimeout).Should(Succeed())
+	}
+}
+
+func (s *switchOff) move(ctx context.Context) {
+	GinkgoHelper()
+	turn(ctx, s.all...)
+	arrive(ctx, s.all...)
+	ended(v1alpha1.MigrationPhaseCompleted, s.all...)
+}
+
+// retire asks whether the backend may be switched off, and makes it so. Somebody else's objects stand against it.
+func (s *switchOff) retire(ctx context.Context, whose string) {
+	GinkgoHelper()
+	program := buildKubectlFW(ctx)
+	run := func(more ...string) (string, string, error) {
+		control := lab.Hub
+		if s.backend == "karmada" {
+			control = lab.Karmada
+		}
+		args := append([]string{"backend", "retire", s.backend, "--config", s.o.path("config.yaml"),
+			"--backend-kubeconfig", world.fleet.Kubeconfig(control)}, more...)
+		return commandLine(ctx, program, s.all[0].fw, args...)
+	}
+	By("asking whether it may be switched off")
+	out, errOut, err := run()
+	Expect(err).To(HaveOccurred())
+	Expect(errOut).To(Equal("error: backend " + s.backend + " may not be switched off yet\n"))
+	Expect(out).To(MatchRegexp(`(?m)^` + world.members[0] + ` +Deployment ` + s.others + `/others +` + whose + ` +--preserve`))
+	Expect(out).NotTo(ContainSubstring("FleetWorkloads that depend"))
+	out, errOut, err = run("--preserve", "--dry-run")
+	Expect(err).To(HaveOccurred(), errOut)
+	Expect(out).To(ContainSubstring("would preserve what " + whose + " has brought"))
+	By("having what others have brought stay")
+	out, errOut, err = run("--preserve")
+	Expect(err).NotTo(HaveOccurred(), out+errOut)
+	Expect(out).To(ContainSubstring("Backend " + s.backend + " may be switched off"))
+}
+
+// takeDown ends all of a backend. It is brought up again at the end.
+func (s *switchOff) takeDown(ctx context.Context, backend string) {
+	GinkgoHelper()
+	names, err := world.fleet.ComponentsOf(backend)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { s.bringUp(ctx) }, NodeTimeout(4*time.Minute))
+	Expect(world.fleet.Stop(ctx, names...)).To(Succeed())
+}
+
+// bringUp starts what does not run, and joins clusters that are not joined.
+func (s *switchOff) bringUp(ctx context.Context) {
+	GinkgoHelper()
+	_, err := lab.Up(ctx, lab.Options{Dir: world.fleet.Dir(), Members: members, Out: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// worksOn wants no pod to have noticed anything, and then changes all images: they are carried out.
+func (s *switchOff) worksOn(ctx context.Context) {
+	GinkgoHelper()
+	s.unharmed(ctx)
+	for _, name := range world.members {
+		var d appsv1.Deployment
+		Expect(member(name).Get(ctx, client.ObjectKey{Namespace: s.others, Name: "others"}, &d)).To(Succeed())
+		Expect(d.UID).To(Equal(s.otherUIDs[name]))
+		Expect(d.Status.ReadyReplicas).To(BeEquivalentTo(1))
+	}
+	s.images++
+	for _, r := range s.all {
+		edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) {
+			setImage(fw, fmt.Sprintf("registry.example.com/shop/web:3.%d", s.images))
+		})
+	}
+	for _, r := range s.all {
+		becomesReady(ctx, r.fw)
+	}
+	s.setOut(ctx)
+}
+
+// gone deletes an object and waits until it is gone.
+func gone(ctx context.Context, c *cluster, gvk schema.GroupVersionKind, namespace, name string) {
+	GinkgoHelper()
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	Expect(client.IgnoreNotFound(c.Delete(ctx, obj))).To(Succeed())
+	Eventually(ctx, func() bool { return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(obj), obj)) }).
+		WithTimeout(readyTimeout).Should(BeTrue(), "%s %s goes", gvk.Kind, name)
+}
+
+// plainDeployment is nobody's but a user's.
+func plainDeployment(namespace string) *appsv1.Deployment {
+	labels := map[string]string{"app": "others"}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "others", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: imageOld}}},
+			},
+		},
+	}
+}
+
+// userPolicy is a user's own way to bring that to clusters.
+func userPolicy(namespace string, clusters ...string) *unstructured.Unstructured {
+	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"resourceSelectors": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "others"}},
+		"placement":         map[string]any{"clusterAffinity": map[string]any{"clusterNames": anyOf(clusters)}},
+	}}}
+	policy.SetGroupVersionKind(policyGVK)
+	policy.SetNamespace(namespace)
+	policy.SetName("others")
+	return policy
+}
+
+// userWork is the same on OCM.
+func userWork(cluster, namespace string) *unstructured.Unstructured {
+	work := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workload": map[string]any{"manifests": []any{
+		map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}},
+		asMap(plainDeployment(namespace)),
+	}}}}}
+	work.SetGroupVersionKind(manifestWorkGVK)
+	work.SetNamespace(cluster)
+	work.SetName(namespace)
+	return work
+}
+
+func anyOf(texts []string) (out []any) {
+	for _, text := range texts {
+		out = append(out, text)
+	}
+	return out
+}
+
+func asMap(obj any) map[string]any {
+	GinkgoHelper()
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
