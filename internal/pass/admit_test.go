@@ -173,3 +173,38 @@ func TestAMoveThatIsNotAllowedIsAProblem(t *testing.T) {
 		t.Errorf("the problems are %q", got)
 	}
 }
+
+// Each term of an administrator is looked at, and names the field that is to be changed.
+func TestTerms(t *testing.T) {
+	deployments, sets := tenancy.Kind{Group: "apps", Kind: "Deployment"}, tenancy.Kind{Group: "apps", Kind: "StatefulSet"}
+	for name, test := range map[string]struct {
+		rule    tenancy.Rule
+		change  func(*v1alpha1.FleetWorkloadSpec)
+		refused string
+	}{
+		"a kind that is allowed":     {tenancy.Rule{Kinds: []tenancy.Kind{deployments}}, func(*v1alpha1.FleetWorkloadSpec) {}, ""},
+		"a kind that is not":         {tenancy.Rule{Kinds: []tenancy.Kind{sets}}, func(*v1alpha1.FleetWorkloadSpec) {}, "spec.template"},
+		"an account that is missing": {tenancy.Rule{ServiceAccountName: tenancy.ServiceAccountRequired}, func(*v1alpha1.FleetWorkloadSpec) {}, "spec.serviceAccountName"},
+		"an account that is named": {tenancy.Rule{ServiceAccountName: tenancy.ServiceAccountRequired},
+			func(s *v1alpha1.FleetWorkloadSpec) { s.ServiceAccountName = "deployer" }, ""},
+		"dependencies that may not travel": {tenancy.Rule{Dependencies: tenancy.DependenciesRefused},
+			func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyPropagate }, "spec.dependencies"},
+		"dependencies that stay": {tenancy.Rule{Dependencies: tenancy.DependenciesRefused},
+			func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyIgnore }, ""},
+	} {
+		d := moving(t)
+		test.change(&d.in.FleetWorkload.Spec)
+		d.in.Tenancy, d.in.Namespace = tenancy.Tenancy{Rules: []tenancy.Rule{test.rule}}, &Namespace{}
+		if err := d.identify(); err != nil {
+			t.Fatal(err)
+		}
+		err := d.admit()
+		var why *stalled
+		switch refused := errors.As(err, &why) && why.reason == v1alpha1.ReasonNotAllowed; {
+		case refused != (test.refused != ""), err != nil && !refused:
+			t.Errorf("%s: %v", name, err)
+		case refused && !strings.HasPrefix(why.message, test.refused):
+			t.Errorf("%s: %q does not name %s", name, why.message, test.refused)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package pass
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+)
+
+// TestWhatAProbeWaitsFor: clusters that are late are told from those that are out of contact, of which a person may have to let go.
+func TestWhatAProbeWaitsFor(t *testing.T) {
+	const late, lost = " to tell what runs there already",
+		", out of contact, to tell what runs there already; take it out of spec.placement to go on without"
+	for name, test := range map[string]struct {
+		probed       []string
+		driver, want string
+	}{
+		"one is late":            {[]string{"m1"}, "", "m1" + late},
+		"one is out of contact":  {[]string{"m2"}, "", "m2" + lost},
+		"one is not known":       {[]string{"m9"}, "", "m9" + lost},
+		"one of each":            {[]string{"m1", "m2"}, "", "m1" + late + "; m2" + lost},
+		"and the driver's word":  {[]string{"m1"}, "m1 has no agent", "m1" + late + " (m1 has no agent)"},
+		"two are out of contact": {[]string{"m2", "m9"}, "", "m2, m9" + lost},
+	} {
+		d := moving(t)
+		d.fleet.Clusters[1].Ready, d.placed.probed = metav1.ConditionUnknown, test.probed
+		if got := d.awaitsProbe(test.driver); got != "conflictPolicy Adopt: "+test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// taken is a pass that takes over what m1 and m2 run already, and gives them these numbers.
+func taken(t *testing.T, runs, gives [2]*int32) *Decision {
+	t.Helper()
+	d := moving(t)
+	d.placed.choice = &placement.Choice{Clusters: []string{"m1", "m2"}}
+	for i, name := range d.placed.choice.Clusters {
+		d.observed.Clusters = append(d.observed.Clusters, backends.ClusterObservation{
+			Cluster: name, Probe: &backends.ProbeResult{Answered: true, Exists: true, Replicas: runs[i]},
+		})
+		target := backends.Target{Cluster: name, Replicas: gives[i]}
+		if gives[i] == nil {
+			target.Mode = backends.ModeRemove
+		}
+		d.placed.targets = append(d.placed.targets, target)
+	}
+	return d
+}
+
+// TestATakeOverThatTakesPodsAwayIsHeld (law 1): it says how to keep them, and a person confirms just these numbers.
+func TestATakeOverThatTakesPodsAwayIsHeld(t *testing.T) {
+	pair := func(a, b int32) [2]*int32 { return [2]*int32{&a, &b} }
+	duplicated := func(d *Decision) { d.here.Spec.Placement.Division = nil }
+	same := func(*Decision) {}
+	for name, test := range map[string]struct {
+		runs, gives [2]*int32
+		change      func(*Decision)
+		want        []string
+	}{
+		"as many as run":      {pair(2, 2), pair(2, 2), same, nil},
+		"more than run":       {pair(1, 1), pair(2, 2), same, nil},
+		"fewer on one":        {pair(3, 1), pair(2, 2), same, []string{": m1 runs 3 and would be given 2. ", "To keep them where they are, set ", "(m1: 3, m2: 1)"}},
+		"fewer in all":        {pair(3, 2), pair(2, 2), same, []string{": m1 runs 3 and would be given 2. ", "Set spec.replicas to 5 or more; to keep"}},
+		"fewer on each":       {pair(5, 9), pair(4, 4), duplicated, []string{"m1 runs 5 and would be given 4, m2 runs 9 and", "Set spec.replicas to 9 or more, or divide them"}},
+		"nobody knows":        {[2]*int32{nil, ptr.To(int32(2))}, pair(2, 2), same, []string{"m1 runs a number that could not be told, and would be given 2", "Correct spec.replicas and"}},
+		"nothing is given":    {pair(1, 3), [2]*int32{nil, ptr.To(int32(4))}, same, []string{": m1 runs 1 and would be given 0. "}},
+		"it is asked still":   {pair(3, 2), pair(2, 2), func(d *Decision) { d.placed.targets[0].Mode = backends.ModeProbe }, nil},
+		"nothing is there":    {pair(3, 2), pair(2, 2), func(d *Decision) { d.observed.Clusters[0].Probe.Exists = false }, nil},
+		"it is not chosen":    {pair(3, 2), pair(2, 2), func(d *Decision) { d.placed.choice.Clusters = []string{"m2"} }, nil},
+		"it is out of reach":  {pair(3, 2), pair(2, 2), func(d *Decision) { d.fleet.Clusters[0].Ready = metav1.ConditionFalse }, nil},
+		"it is without order": {pair(3, 2), pair(2, 2), func(d *Decision) { d.placed.targets = d.placed.targets[1:] }, []string{": m1 runs 3 and would be given 0. "}},
+	} {
+		d := taken(t, test.runs, test.gives)
+		test.change(d)
+		err := d.guardAdoption()
+		if len(test.want) == 0 {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var held *stalled
+		if !errors.As(err, &held) || held.reason != v1alpha1.ReasonAdoptionHeld || !held.again {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(held.message, want) {
+				t.Errorf("%s: %q lacks %q", name, held.message, want)
+			}
+		}
+		token := regexp.MustCompile(`confirm-removal=(\S+)`).FindStringSubmatch(held.message)
+		if token == nil {
+			t.Fatalf("%s: %q has no token", name, held.message)
+		}
+		d.in.FleetWorkload.Annotations = map[string]string{v1alpha1.AnnotationConfirmRemoval: token[1]}
+		if err := d.guardAdoption(); err != nil {
+			t.Errorf("%s: confirmed: %v", name, err)
+		}
+		d.placed.targets[len(d.placed.targets)-1].Replicas = ptr.To(int32(0))
+		if d.guardAdoption() == nil {
+			t.Errorf("%s: confirmed for other numbers", name)
+		}
+	}
+}
+
+// TestSharesWaitForClustersThatAreMissing (law 1): what is missing for a moment is divided over no others, whichever way it is missing.
+func TestSharesWaitForClustersThatAreMissing(t *testing.T) {
+	three, one, all := int32(3), int32(1), int32(4)
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		want   int32
+	}{
+		"nothing is missing": {func(*Decision) {}, 2},
+		"one is not chosen":  {func(d *Decision) { d.placed.missing = []string{"m2"} }, 3},
+		"one is not listed":  {func(d *Decision) { d.placed.vanished = map[string]int32{"m3": 1} }, 3},
+		"one of each at once": {func(d *Decision) {
+			d.placed.missing, d.placed.vanished = []string{"m2"}, map[string]int32{"m3": 1}
+		}, 3},
+		"and the spec asks for another division": {func(d *Decision) {
+			d.placed.missing, d.record.placement.DivisionHash = []string{"m2"}, "another"
+		}, 2},
+	} {
+		d := moving(t)
+		d.record.placement = &v1alpha1.PlacementRecord{
+			ClustersHash: d.work.asked.Clusters, DivisionHash: d.work.asked.Division, Replicas: &all,
+			Clusters: []v1alpha1.ClusterShare{{Name: "m1", Replicas: &three}, {Name: "m2", Replicas: &one}},
+		}
+		test.change(d)
+		targets, err := d.shares([]string{"m1", "m2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := *targets[0].Replicas; got != test.want {
+			t.Errorf("%s: m1 gets %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestAnOrderFromBeforeAdoptIsAskedAbout: it has refused what is somebody else's, and would take it over now.
+func TestAnOrderFromBeforeAdoptIsAskedAbout(t *testing.T) {
+	two := int32(2)
+	for name, test := range map[string]struct {
+		change func(*backends.ClusterObservation)
+		want   bool
+	}{
+		"on its way":        {func(*backends.ClusterObservation) {}, true},
+		"carried out":       {func(o *backends.ClusterObservation) { o.Applied = metav1.ConditionTrue }, false},
+		"reported":          {func(o *backends.ClusterObservation) { o.Status = map[string]any{"replicas": int64(2)} }, false},
+		"of Adopt":          {func(o *backends.ClusterObservation) { o.Cluster = "m2" }, false},
+		"to be left":        {func(o *backends.ClusterObservation) { o.Cluster = "m3" }, false},
+		"nothing is on it":  {func(o *backends.ClusterObservation) { o.Cluster = "m9" }, false},
+		"nobody knows what": {func(o *backends.ClusterObservation) { o.Applied = metav1.ConditionUnknown }, true},
+	} {
+		d := moving(t)
+		d.record.placement = &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{
+			{Name: "m1", Replicas: &two}, {Name: "m2", Replicas: &two, ConflictPolicy: v1alpha1.ConflictPolicyAdopt}, {Name: "m3"},
+		}}
+		o := backends.ClusterObservation{Cluster: "m1", Applied: metav1.ConditionFalse}
+		test.change(&o)
+		if got := d.unasked(o); got != test.want {
+			t.Errorf("%s: asked about: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package pass
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// beginningTo is a pass on backend one of a FleetWorkload that is to move to another backend, and has not begun to.
+func beginningTo(t *testing.T, to string) *Decision {
+	t.Helper()
+	d := moving(t)
+	d.handOver, d.record.migration = nil, nil
+	d.in.FleetWorkload.Spec.Backend, d.in.FleetWorkload.Status.Migration = to, nil
+	var err error
+	if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, []string{"m1", "m2"}, map[string]int32{"m1": 2, "m2": 2}); err != nil {
+		t.Fatal(err)
+	}
+	there := backends.Fleet{Clusters: slices.Clone(d.fleet.Clusters)}
+	features := backends.Features{backends.FeatureModes: true}
+	d.in.Sides = map[string]*Side{"one": {Features: features, Fleet: d.fleet}, "two": {Features: features, Fleet: &there}}
+	return d
+}
+
+// TestWhatStandsAgainstAMoveStandsUntilItIsExaminedAgain: while it is others' turn a FleetWorkload goes on saying what is to be mended,
+// of the same move.
+func TestWhatStandsAgainstAMoveStandsUntilItIsExaminedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, to string
+		stands   bool
+	}{
+		"the same move":            {"one", "two", true},
+		"a move to somewhere else": {"one", "three", false},
+		"a move from elsewhere":    {"three", "two", false},
+	} {
+		d := beginningTo(t, "two")
+		d.in.Turn, d.in.MigrationsAtOnce = new(bool), 3
+		d.record.migration = &v1alpha1.MigrationStatus{
+			From: test.from, To: test.to, Phase: v1alpha1.MigrationPhaseValidating, Problems: []string{"mend me"},
+			Clusters: []v1alpha1.MigrationClusterStatus{{Name: "m1"}},
+		}
+		if err := d.validate(); err != nil {
+			t.Fatal(err)
+		}
+		next := d.begins.next
+		if (len(next.Problems) == 1) != test.stands || (len(next.Clusters) == 1) != test.stands {
+			t.Errorf("%s: %q of %v", name, next.Problems, next.Clusters)
+		}
+		err := d.begin()
+		var why *stalled
+		if refused := errors.As(err, &why) && why.reason == v1alpha1.ReasonMigrationNotPossible; refused != test.stands || err != nil && !refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if waits := strings.Contains(d.waiting, "its turn to move to backend two") && strings.Contains(d.waiting, "allows 3 migrations"); waits == test.stands {
+			t.Errorf("%s: it waits for %q", name, d.waiting)
+		}
+		if d.end.Turn != TurnKept {
+			t.Errorf("%s: the place in the queue is lost: %s", name, d.end.Turn)
+		}
+	}
+}
+
+// TestATrialIsAskedForClustersThatWouldMove: the target tells what stands against them, and without any there is nothing to try.
+func TestATrialIsAskedForClustersThatWouldMove(t *testing.T) {
+	d := beginningTo(t, "two")
+	d.begins = &beginning{next: d.thoughtOf()}
+	if err := d.examine(); !errors.Is(err, errEnough) || d.Reads.Trial == nil || d.Reads.Trial.Backend != "two" {
+		t.Fatalf("nothing is tried: %v, %+v", err, d.Reads.Trial)
+	}
+	for _, target := range d.Reads.Trial.Desired.Targets {
+		if target.Mode != backends.ModeObserve {
+			t.Errorf("a trial would write to %s: %s", target.Cluster, target.Mode)
+		}
+	}
+	d.in.Trial = &Trial{Against: []string{"no right"}}
+	if err := d.examine(); err != nil || !slices.Equal(d.begins.next.Problems, []string{"backend two: no right"}) || len(d.begins.next.Clusters) != 2 {
+		t.Errorf("%v, %+v", err, d.begins.next)
+	}
+	d = beginningTo(t, "two")
+	d.begins, d.placed.targets = &beginning{next: d.thoughtOf()}, nil
+	if err := d.examine(); err != nil || d.Reads.Trial != nil {
+		t.Errorf("without clusters: %v, %+v", err, d.Reads.Trial)
+	}
+}
+
+// TestAMoveThatIsTakenBackLeavesTheHistory: what is over stays on record, and what was thought of goes.
+func TestAMoveThatIsTakenBackLeavesTheHistory(t *testing.T) {
+	history := []v1alpha1.MigrationRecord{{From: "two", To: "one"}}
+	for name, test := range map[string]struct {
+		history []v1alpha1.MigrationRecord
+		want    *v1alpha1.MigrationStatus
+	}{
+		"with a history": {history, &v1alpha1.MigrationStatus{History: history}},
+		"without":        {nil, nil},
+	} {
+		d := beginningTo(t, "one")
+		d.record.migration = &v1alpha1.MigrationStatus{
+			From: "one", To: "two", Phase: v1alpha1.MigrationPhaseValidating, Problems: []string{"mend me"}, History: test.history,
+		}
+		if err := d.validate(); err != nil {
+			t.Fatal(err)
+		}
+		got := d.record.migration
+		if (got == nil) != (test.want == nil) || got != nil && (len(got.History) != 1 || got.To != "" || len(got.Problems) > 0) {
+			t.Errorf("%s: %+v is left", name, got)
+		}
+		if d.end.Turn != TurnEnds {
+			t.Errorf("%s: the turn is not given back", name)
+		}
+	}
+}
+
+// TestFew: a condition's message has room for so many problems, and says of how many it had none.
+func TestFew(t *testing.T) {
+	problems := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprint("p", i))
+		}
+		return all
+	}
+	for n, want := range map[int]string{
+		1: "p0", 20: "p18; p19", 21: "p18; p19; and 1 more, see status.migration.problems", 30: "p19; and 10 more, see status.migration.problems",
+	} {
+		if got := few(problems(n)); !strings.HasSuffix(got, want) {
+			t.Errorf("of %d: %q, want it to end with %q", n, got, want)
+		}
+	}
+}
