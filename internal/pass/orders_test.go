@@ -98,13 +98,14 @@ func TestAReleaseComesFirst(t *testing.T) {
 	}
 }
 
-// TestDeletionTakesOneCarrierAfterTheOther (law 5): during a hand-over the one that may write comes first, and the other after it.
+// TestDeletionTakesOneCarrierAfterTheOther (law 5): during a hand-over the one that may write comes first, and the other after it,
+// which takes what it only observes for its own then.
 func TestDeletionTakesOneCarrierAfterTheOther(t *testing.T) {
 	for phase, want := range map[v1alpha1.MigrationPhase]string{
-		v1alpha1.MigrationPhaseValidating:  "[one false]",
-		v1alpha1.MigrationPhaseHandingOver: "[two false] [one true]",
-		v1alpha1.MigrationPhaseRollingBack: "[two false] [one true]",
-		v1alpha1.MigrationPhaseReleasing:   "[one false] [two true]",
+		v1alpha1.MigrationPhaseValidating:  "[one false ]",
+		v1alpha1.MigrationPhaseHandingOver: "[two false ] [one true Gone]",
+		v1alpha1.MigrationPhaseRollingBack: "[two false ] [one true Gone]",
+		v1alpha1.MigrationPhaseReleasing:   "[one false ] [two true Gone]",
 	} {
 		d := moving(t)
 		d.in.FleetWorkload.Status.Migration.Phase = phase
@@ -116,7 +117,7 @@ func TestDeletionTakesOneCarrierAfterTheOther(t *testing.T) {
 			if i > 0 {
 				got += " "
 			}
-			got += fmt.Sprint([]any{order.Backend, order.OnlyAfter})
+			got += fmt.Sprint([]any{order.Backend, order.OnlyAfter, order.Delete.Query.Counterpart})
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", phase, got, want)
