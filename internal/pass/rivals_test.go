@@ -2,6 +2,7 @@ package pass
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,13 @@ func TestOneObjectTwoFleetWorkloads(t *testing.T) {
 		if len(test.want) > 0 && !strings.Contains(err.Error(), " on "+strings.Join(test.want, ", ")+" already") {
 			t.Errorf("%s: %v, want it for %v", name, err, test.want)
 		}
+		field := "spec.template.metadata.name"
+		if rival.Has[0] == service || len(rival.Has) > 1 {
+			field = "spec.companions"
+		}
+		if len(test.want) > 0 && !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("%s: %v does not say that %s is to be changed", name, err, field)
+		}
 	}
 }
 
@@ -151,5 +159,30 @@ func TestCompanionsAreRecorded(t *testing.T) {
 	listed()
 	if got := d.companionsOf(&v1alpha1.PlacementRecord{Companions: before}); got != nil {
 		t.Errorf("recorded of none: %v", got)
+	}
+}
+
+// TestTheRecordOfCompanionsIsBounded: by what the API server takes; those that the spec lists come before those that it listed.
+func TestTheRecordOfCompanionsIsBounded(t *testing.T) {
+	d := moving(t)
+	d.record.workload = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	d.placed.targets = []backends.Target{{Cluster: "m1", Mode: backends.ModeOwn}}
+	for i := range 32 {
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": fmt.Sprint("new-", i)}}}
+		d.work.plan.Companions = append(d.work.plan.Companions, backends.Companion{Object: obj})
+	}
+	before := &v1alpha1.PlacementRecord{}
+	for i := range 64 {
+		before.Companions = append(before.Companions, v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: fmt.Sprint("old-", i)})
+	}
+	listed := 0
+	got := d.companionsOf(before)
+	for _, ref := range got {
+		if strings.HasPrefix(ref.Name, "new-") {
+			listed++
+		}
+	}
+	if len(got) != 64 || listed != 32 {
+		t.Errorf("%d are recorded, of which %d are listed", len(got), listed)
 	}
 }

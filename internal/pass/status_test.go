@@ -1,0 +1,155 @@
+package pass
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+)
+
+// TestAFailureGivesTheTurnBack: a move that has not begun, and that nobody goes on with, keeps no other one waiting.
+func TestAFailureGivesTheTurnBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		begins *beginning
+		fail   func(*Decision) error
+		want   TurnChange
+	}{
+		"it was to begin, and is not carried out": {&beginning{}, func(d *Decision) error {
+			return d.concludeApply(map[string]Outcome{"one": {Err: errors.New("refused")}})
+		}, TurnEnds},
+		"it is not carried out": {nil, func(d *Decision) error {
+			return d.concludeApply(map[string]Outcome{"one": {Err: errors.New("refused")}})
+		}, TurnKept},
+		"it was to begin, and its spec is not kept": {&beginning{}, func(d *Decision) error { return d.Fail(errors.New("refused")).Err }, TurnEnds},
+		"something else is not kept":                {nil, func(d *Decision) error { return d.Fail(errors.New("refused")).Err }, TurnKept},
+	} {
+		d := moving(t)
+		d.handOver, d.in.FleetWorkload.Status.Migration, d.begins = nil, nil, test.begins
+		d.work.kind, d.end.Keep = d.work.plan.Kind, &KeptSpec{Name: "kept"}
+		if err := test.fail(d); err == nil || !strings.HasSuffix(err.Error(), "refused") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := d.end.Turn; got != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestWhenItLooksAgain: soon, but never at once, where no event may tell of the mending; otherwise an event or the queue brings it back.
+func TestWhenItLooksAgain(t *testing.T) {
+	refusal := func(code backends.Code) error { return &backends.Error{Code: code} }
+	for name, test := range map[string]struct {
+		err        error
+		starting   bool
+		least, top time.Duration
+		backsOff   bool
+	}{
+		"nothing is amiss":            {},
+		"the spec is wrong":           {err: refusal(backends.CodeInvalidTemplate)},
+		"a right is missing":          {err: refusal(backends.CodeForbidden), least: 5 * time.Second, top: time.Minute},
+		"it is away":                  {err: refusal(backends.CodeUnavailable), least: 5 * time.Second, top: time.Minute},
+		"it is not ready":             {err: refusal(backends.CodeNotReady), least: 5 * time.Second, top: time.Minute},
+		"the operator starts":         {err: refusal(backends.CodeNotReady), starting: true, least: 50 * time.Millisecond, top: time.Second},
+		"the operator starts, denied": {err: refusal(backends.CodeForbidden), starting: true, least: 5 * time.Second, top: time.Minute},
+		"nobody knows":                {err: errors.New("what"), backsOff: true},
+	} {
+		d := moving(t)
+		d.handOver, d.in.FleetWorkload.Status.Migration, d.record.migration = nil, nil, nil
+		d.work.kind, d.err, d.in.Starting = d.work.plan.Kind, test.err, test.starting
+		got := d.result()
+		if got.Again < test.least || got.Again > test.top || (got.Err != nil) != test.backsOff {
+			t.Errorf("%s: after %s, %v", name, got.Again, got.Err)
+		}
+		if unchanged := test.starting && backends.CodeOf(test.err) == backends.CodeNotReady; got.Unchanged != unchanged {
+			t.Errorf("%s: the status stays: %v", name, got.Unchanged)
+		}
+	}
+}
+
+// TestScaleIsOfWhatWasAsked: of a workload that each cluster runs in full, spec.replicas is what one of them runs.
+func TestScaleIsOfWhatWasAsked(t *testing.T) {
+	for division, want := range map[v1alpha1.DivisionType]int32{v1alpha1.DivisionTypeDivided: 4, v1alpha1.DivisionTypeDuplicated: 2} {
+		d := moving(t)
+		d.handOver, d.in.FleetWorkload.Status.Migration, d.record.migration = nil, nil, nil
+		d.work.kind, d.in.FleetWorkload.Spec.Placement.Division.Type = d.work.plan.Kind, division
+		var err error
+		if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, []string{"m1", "m2"}, map[string]int32{"m1": 2, "m2": 2}); err != nil {
+			t.Fatal(err)
+		}
+		d.observed.Clusters = reports(d, "m1", "m2")
+		if got := d.result().Status.Scale; got == nil || ptr.Deref(got.Replicas, -1) != want {
+			t.Errorf("%s: %+v", division, got)
+		}
+	}
+}
+
+// TestWhatIsSaidOfTheChoice: clusters that are missing for a moment are named, and only then.
+func TestWhatIsSaidOfTheChoice(t *testing.T) {
+	for name, test := range map[string]struct {
+		missing, unused, want []string
+	}{
+		"all are there":                {nil, nil, []string{"2 clusters"}},
+		"one is missing":               {[]string{"m2"}, nil, []string{"2 clusters", "no longer chosen, and left as they are for 30 seconds in case they come back: m2"}},
+		"an override is for none":      {nil, []string{"spec.overrides[0]"}, []string{"2 clusters", "spec.overrides[0]: selects none of the chosen clusters"}},
+		"one is missing, one for none": {[]string{"m2"}, []string{"o"}, []string{"2 clusters", "o: selects none of the chosen clusters", "no longer chosen, and left as they are for 30 seconds in case they come back: m2"}},
+	} {
+		d := moving(t)
+		d.work.kind, d.placed.choice = d.work.plan.Kind, &placement.Choice{Message: "2 clusters"}
+		d.placed.missing, d.placed.unused = test.missing, test.unused
+		if got := d.facts(nil).Choice; !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestReportsBeforeAndAfterTargetsAreKnown: before, what a cluster has is taken for what is wanted, and that is not remembered.
+func TestReportsBeforeAndAfterTargetsAreKnown(t *testing.T) {
+	d := moving(t)
+	d.work.kind, d.observed.Clusters = d.work.plan.Kind, reports(d, "m1", "m2")
+	d.observed.Clusters[1].Presence = backends.PresenceRemoving
+	if got := d.reports(); len(got) != 2 || !got[0].Target || *got[0].Desired != 2 || got[1].Target {
+		t.Errorf("before: %+v", got)
+	}
+	d.placed.targets = []backends.Target{{Cluster: "m1", Mode: backends.ModeRemove}, {Cluster: "m2"}}
+	if got := d.reports(); len(got) != 2 || got[0].Target || got[0].Desired != nil || !got[1].Target {
+		t.Errorf("after: %+v", got)
+	}
+}
+
+// TestAFailedOverCluster: is one that is left and cannot be reached, or is not listed any more, where failover is asked for.
+func TestAFailedOverCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		want   bool
+	}{
+		"out of reach": {func(d *Decision) { d.fleet.Clusters[1].Ready = metav1.ConditionUnknown }, true},
+		"not listed":   {func(d *Decision) { d.fleet.Clusters = d.fleet.Clusters[:1] }, true},
+		"in reach":     {func(*Decision) {}, false},
+		"without failover": {func(d *Decision) {
+			d.fleet.Clusters, d.in.FleetWorkload.Spec.Placement.Failover = d.fleet.Clusters[:1], nil
+		}, false},
+		"still wanted":            {func(d *Decision) { d.fleet.Clusters, d.placed.targets[1].Mode = d.fleet.Clusters[:1], backends.ModeOwn }, false},
+		"targets are not known":   {func(d *Decision) { d.fleet.Clusters, d.placed.targets = d.fleet.Clusters[:1], nil }, false},
+		"given up, and in reach":  {func(d *Decision) { d.placed.choice = &placement.Choice{GivenUp: []string{"m2"}} }, true},
+		"others are given up now": {func(d *Decision) { d.placed.choice = &placement.Choice{GivenUp: []string{"m1"}} }, false},
+	} {
+		d := moving(t)
+		d.work.kind, d.observed.Clusters = d.work.plan.Kind, reports(d, "m2")
+		d.in.FleetWorkload.Spec.Placement.Failover = &v1alpha1.Failover{}
+		d.placed.targets = []backends.Target{{Cluster: "m1"}, {Cluster: "m2", Mode: backends.ModeRemove}}
+		test.change(d)
+		for _, r := range d.reports() {
+			if r.Name == "m2" && r.GivenUp != test.want {
+				t.Errorf("%s: given up: %v", name, r.GivenUp)
+			}
+		}
+	}
+}
