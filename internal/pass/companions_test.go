@@ -144,6 +144,51 @@ func TestRolledOut(t *testing.T) {
 	}
 }
 
+// TestHealthyIsNotRolledOut: under a partition pods of the earlier revision go on well, and need what they needed; of kinds that do not count
+// updated pods, health is all there is.
+func TestHealthyIsNotRolledOut(t *testing.T) {
+	counts := func(updated int64) map[string]any {
+		return map[string]any{
+			"observedGeneration": int64(1), "replicas": int64(2), "readyReplicas": int64(2), "availableReplicas": int64(2), "updatedReplicas": updated,
+		}
+	}
+	const set = `{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"selector":{"matchLabels":{"app":"web"}},` +
+		`"updateStrategy":{"rollingUpdate":{"partition":1}},` +
+		`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1"}]}}}}`
+	const job = `{"apiVersion":"batch/v1","kind":"Job",` +
+		`"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"web","image":"nginx:1"}]}}}}`
+	for name, test := range map[string]struct {
+		template string
+		status   map[string]any
+		want     bool
+	}{
+		"held at its partition": {set, counts(1), false},
+		"all are updated":       {set, counts(2), true},
+		"a job that is done":    {job, map[string]any{"succeeded": int64(1), "conditionComplete": "True"}, true},
+		"a job that runs":       {job, map[string]any{"active": int64(1), "startTime": "2026-01-01T00:00:00Z"}, false},
+	} {
+		d := moving(t)
+		fw := d.in.FleetWorkload.DeepCopy()
+		fw.Spec.Template.Raw, fw.Spec.Placement.Division = []byte(test.template), nil
+		if test.template == job {
+			fw.Spec.Replicas = nil
+		}
+		var err error
+		if d.work.plan, err = plan.New(fw, d.in.Kinds); err != nil {
+			t.Fatal(err)
+		}
+		d.work.kind = d.work.plan.Kind
+		if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, []string{"m1"}, map[string]int32{"m1": 2}); err != nil {
+			t.Fatal(err)
+		}
+		d.observed.Clusters = reports(d, "m1")
+		d.observed.Clusters[0].Status = test.status
+		if got := d.rolledOut(); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestCompanionsComeAfterTheAnswer: nothing is sent to a cluster that is only asked what it runs.
 func TestCompanionsComeAfterTheAnswer(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}}}
