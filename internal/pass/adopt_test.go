@@ -3,6 +3,7 @@ package pass
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,13 @@ func TestSharesWaitForClustersThatAreMissing(t *testing.T) {
 		"and the spec asks for another division": {func(d *Decision) {
 			d.placed.missing, d.record.placement.DivisionHash = []string{"m2"}, "another"
 		}, 2},
+		"and the spec asks for other clusters": {func(d *Decision) {
+			d.placed.missing, d.record.placement.ClustersHash = []string{"m2"}, "another"
+		}, 2},
+		"and the spec asks for another number": {func(d *Decision) {
+			d.placed.missing, d.record.placement.Replicas = []string{"m2"}, &three
+		}, 2},
+		"and nothing was decided yet": {func(d *Decision) { d.placed.missing, d.record.placement = []string{"m2"}, nil }, 2},
 	} {
 		d := moving(t)
 		d.record.placement = &v1alpha1.PlacementRecord{
@@ -168,6 +176,68 @@ func TestAnOrderFromBeforeAdoptIsAskedAbout(t *testing.T) {
 		test.change(&o)
 		if got := d.unasked(o); got != test.want {
 			t.Errorf("%s: asked about: %v", name, got)
+		}
+	}
+}
+
+// TestWhoIsAskedBeforeATakeOver (law 1): whoever may run it and has not told; an answer from a cluster that is lost, or while nothing may be
+// sent, is asked for again.
+func TestWhoIsAskedBeforeATakeOver(t *testing.T) {
+	answered, asked := &backends.ProbeResult{Answered: true, Exists: true}, &backends.ProbeResult{}
+	for name, test := range map[string]struct {
+		o      *backends.ClusterObservation
+		change func(*Decision)
+		asks   bool
+		owns   bool
+	}{
+		"nothing is there yet":          {nil, nil, true, false},
+		"it is the workload's own":      {&backends.ClusterObservation{}, nil, false, true},
+		"it is somebody else's":         {&backends.ClusterObservation{Conflict: true}, nil, true, false},
+		"it is being left":              {&backends.ClusterObservation{Presence: backends.PresenceRemoving}, nil, false, false},
+		"it is asked":                   {&backends.ClusterObservation{Probe: asked}, nil, true, false},
+		"it has told":                   {&backends.ClusterObservation{Probe: answered}, nil, false, false},
+		"it has told, and is suspended": {&backends.ClusterObservation{Probe: answered}, func(d *Decision) { d.in.FleetWorkload.Spec.Suspend = ptr.To(true) }, true, false},
+		"it has told, and is lost":      {&backends.ClusterObservation{Probe: answered}, func(d *Decision) { d.fleet.Clusters[0].Ready = metav1.ConditionFalse }, true, false},
+		"an order is on its way": {&backends.ClusterObservation{}, func(d *Decision) {
+			d.record.placement = &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m1", Replicas: ptr.To(int32(2))}}}
+		}, true, true},
+	} {
+		d := moving(t)
+		if test.o != nil {
+			test.o.Cluster = "m1"
+			d.observed.Clusters = []backends.ClusterObservation{*test.o}
+		}
+		if test.change != nil {
+			test.change(d)
+		}
+		if got := d.mustProbe("m1"); got != test.asks {
+			t.Errorf("%s: asked: %v", name, got)
+		}
+		if got := d.owns(); got != test.owns {
+			t.Errorf("%s: owned: %v", name, got)
+		}
+	}
+}
+
+// TestWhoCannotBeAskedIsWaitedFor: unless others are chosen in its place.
+func TestWhoCannotBeAskedIsWaitedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		want   []string
+	}{
+		"one is lost":                      {func(*Decision) {}, []string{"m2"}},
+		"none is":                          {func(d *Decision) { d.fleet.Clusters[1].Ready = metav1.ConditionTrue }, nil},
+		"one is chosen all the same":       {func(d *Decision) { d.observed.Selection.Clusters = []string{"m1"} }, nil},
+		"one is not known":                 {func(d *Decision) { d.observed.Selection.Clusters = []string{"m1", "m9"} }, nil},
+		"others can be chosen":             {func(d *Decision) { d.here.Spec.Placement.NumberOfClusters = ptr.To(int32(1)) }, nil},
+		"another group can":                {func(d *Decision) { d.here.Spec.Placement.Groups = make([]v1alpha1.ClusterGroup, 1) }, nil},
+		"others can be chosen by a spread": {func(d *Decision) { d.here.Spec.Placement.Spread = make([]v1alpha1.SpreadConstraint, 1) }, nil},
+	} {
+		d := moving(t)
+		d.fleet.Clusters[1].Ready, d.observed.Selection.Clusters = metav1.ConditionUnknown, []string{"m1", "m2"}
+		test.change(d)
+		if got := d.leftOut([]string{"m1"}); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -128,6 +131,31 @@ func TestFew(t *testing.T) {
 	} {
 		if got := few(problems(n)); !strings.HasSuffix(got, want) {
 			t.Errorf("of %d: %q, want it to end with %q", n, got, want)
+		}
+	}
+}
+
+// TestAMoveIsThoughtOfSince: the same one since it was asked for, another one since now.
+func TestAMoveIsThoughtOfSince(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.MigrationStatus)
+		stays  bool
+	}{
+		"the same":                {func(*v1alpha1.MigrationStatus) {}, true},
+		"to another backend":      {func(m *v1alpha1.MigrationStatus) { m.To = "three" }, false},
+		"from another":            {func(m *v1alpha1.MigrationStatus) { m.From = "three" }, false},
+		"one that was begun":      {func(m *v1alpha1.MigrationStatus) { m.Phase = v1alpha1.MigrationPhaseShadowing }, false},
+		"nothing but its history": {func(m *v1alpha1.MigrationStatus) { *m = v1alpha1.MigrationStatus{History: m.History} }, false},
+	} {
+		d := beginningTo(t, "two")
+		before := metav1.NewTime(d.now.Add(-time.Hour))
+		d.record.migration = &v1alpha1.MigrationStatus{
+			From: "one", To: "two", Phase: v1alpha1.MigrationPhaseValidating, StartedAt: &before, History: []v1alpha1.MigrationRecord{{From: "two", To: "one"}},
+		}
+		test.change(d.record.migration)
+		next := d.thoughtOf()
+		if stays := next.StartedAt.Equal(&before); stays != test.stays || !stays && !next.StartedAt.Equal(&d.now) || len(next.History) != 1 {
+			t.Errorf("%s: since %s, %d in the history", name, next.StartedAt, len(next.History))
 		}
 	}
 }

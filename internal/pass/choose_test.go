@@ -2,6 +2,7 @@ package pass
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,12 @@ func TestWhatALostClusterKeeps(t *testing.T) {
 		"it was decided already": {purge: v1alpha1.PurgePolicyGraceful, unhealthy: true, change: func(d *Decision) {
 			d.record.placement.Clusters[1].Removal = v1alpha1.RemovalFailedOver
 		}},
+		"it is being left already": {purge: v1alpha1.PurgePolicyNever, change: func(d *Decision) {
+			d.observed.Clusters[1].Presence = backends.PresenceRemoving
+		}},
+		"it is only asked what it runs": {purge: v1alpha1.PurgePolicyNever, change: func(d *Decision) {
+			d.observed.Clusters[1].Probe = &backends.ProbeResult{}
+		}},
 		"while it is suspended": {purge: v1alpha1.PurgePolicyImmediate, kept: true, change: func(d *Decision) { d.in.FleetWorkload.Spec.Suspend = ptr.To(true) }},
 	} {
 		d := moving(t)
@@ -225,6 +232,66 @@ func TestNoCluster(t *testing.T) {
 		test.change(d)
 		if got := d.noCluster(test.why).Error(); !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q lacks %q", name, got, test.want)
+		}
+	}
+}
+
+// TestSuspendingNeedsNoChoice (law 2): until clusters are chosen again, those that have the workload, or were to get it, are held.
+func TestSuspendingNeedsNoChoice(t *testing.T) {
+	share := func(name string) v1alpha1.ClusterShare {
+		return v1alpha1.ClusterShare{Name: name, Replicas: ptr.To(int32(3))}
+	}
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		want   []string
+	}{
+		"one runs it":          {func(*Decision) {}, []string{"m1 2"}},
+		"it goes on":           {func(d *Decision) { d.in.FleetWorkload.Spec.Suspend = nil }, nil},
+		"it is being left":     {func(d *Decision) { d.observed.Clusters[0].Presence = backends.PresenceRemoving }, nil},
+		"it is only asked":     {func(d *Decision) { d.observed.Clusters[0].Probe = &backends.ProbeResult{} }, nil},
+		"it is not listed":     {func(d *Decision) { d.observed.Clusters[0].Cluster = "m9" }, nil},
+		"another is to get it": {func(d *Decision) { d.record.placement.Clusters = []v1alpha1.ClusterShare{share("m1"), share("m2")} }, []string{"m1 2", "m2 3"}},
+		"and it is not listed": {func(d *Decision) { d.record.placement.Clusters = []v1alpha1.ClusterShare{share("m9")} }, []string{"m1 2"}},
+		"and it is left":       {func(d *Decision) { d.record.placement.Clusters = []v1alpha1.ClusterShare{{Name: "m2"}} }, []string{"m1 2"}},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Spec.Suspend, d.observed.Clusters, d.record.placement = ptr.To(true), reports(d, "m1"), &v1alpha1.PlacementRecord{}
+		test.change(d)
+		held, err := d.heldUnsettled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, target := range held {
+			got = append(got, fmt.Sprint(target.Cluster, " ", *target.Replicas))
+			if target.Mode != backends.ModeHold {
+				t.Errorf("%s: %s is to %s", name, target.Cluster, target.Mode)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: held are %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestExcluded: a cluster is excluded when no selector can choose it whatever its labels become.
+func TestExcluded(t *testing.T) {
+	for name, test := range map[string]struct {
+		selectors []v1alpha1.ClusterSelector
+		want      []string
+	}{
+		"all are chosen":            {[]v1alpha1.ClusterSelector{{}}, nil},
+		"by labels":                 {[]v1alpha1.ClusterSelector{{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}, nil},
+		"others are named":          {[]v1alpha1.ClusterSelector{{Names: []string{"m1"}}}, []string{"m2"}},
+		"one is excluded":           {[]v1alpha1.ClusterSelector{{Exclude: []string{"m1"}}}, []string{"m1"}},
+		"one is named and excluded": {[]v1alpha1.ClusterSelector{{Names: []string{"m1", "m2"}, Exclude: []string{"m1"}}}, []string{"m1"}},
+		"another selector chooses":  {[]v1alpha1.ClusterSelector{{Names: []string{"m1"}}, {Exclude: []string{"m1"}}}, nil},
+		"there is no selector":      {nil, []string{"m1", "m2"}},
+	} {
+		d := moving(t)
+		d.work.query.Selectors = test.selectors
+		if got := d.excluded(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

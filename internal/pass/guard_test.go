@@ -1,9 +1,11 @@
 package pass
 
 import (
+	"errors"
 	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -68,6 +70,65 @@ func TestWhatRuns(t *testing.T) {
 		"has no replicas": 1, "has no replicas, and says so": 1,
 	}
 	if got := d.runs(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestADecisionIsRecordedFirst (law 6): what is new of it ends the pass, and what is recorded already lets it go on.
+func TestADecisionIsRecordedFirst(t *testing.T) {
+	two, three := int32(2), int32(3)
+	service, other := v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "web"}, v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "other"}
+	recorded := func() *v1alpha1.PlacementRecord {
+		return &v1alpha1.PlacementRecord{Companions: []v1alpha1.WorkloadReference{service}, Clusters: []v1alpha1.ClusterShare{
+			{Name: "m1", Replicas: &two}, {Name: "m2", Removal: v1alpha1.RemovalDeselected}, {Name: "m3", Removal: v1alpha1.RemovalDeselected},
+		}}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.PlacementRecord)
+		before *v1alpha1.PlacementRecord
+		first  bool
+	}{
+		"nothing is new":  {func(*v1alpha1.PlacementRecord) {}, recorded(), false},
+		"all is new":      {func(*v1alpha1.PlacementRecord) {}, nil, true},
+		"another number":  {func(r *v1alpha1.PlacementRecord) { r.Clusters[0].Replicas = &three }, recorded(), true},
+		"another cluster": {func(r *v1alpha1.PlacementRecord) { r.Clusters[0].Name = "m4" }, recorded(), true},
+		"another reason":  {func(r *v1alpha1.PlacementRecord) { r.Clusters[1].Removal = v1alpha1.RemovalConfirmed }, recorded(), true},
+		"one more is left": {func(r *v1alpha1.PlacementRecord) {
+			r.Clusters = append(r.Clusters, v1alpha1.ClusterShare{Name: "m4", Removal: v1alpha1.RemovalDeselected})
+		}, recorded(), true},
+		"one is left by now":          {func(r *v1alpha1.PlacementRecord) { r.Clusters = r.Clusters[:2] }, recorded(), false},
+		"another companion":           {func(r *v1alpha1.PlacementRecord) { r.Companions[0] = other }, recorded(), true},
+		"a companion less":            {func(r *v1alpha1.PlacementRecord) { r.Companions = nil }, recorded(), false},
+		"a companion, another number": {func(r *v1alpha1.PlacementRecord) { r.Companions[0], r.Clusters[0].Replicas = other, &three }, recorded(), true},
+		"only what counts":            {func(r *v1alpha1.PlacementRecord) { r.Clusters[0].Baseline = &two }, recorded(), false},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Status.Placement = test.before
+		record := recorded()
+		test.change(record)
+		if err := d.decided(*record); errors.Is(err, errEnough) != test.first || err != nil && !test.first || (d.waiting != "") != test.first {
+			t.Errorf("%s: it waits for %q, %v", name, d.waiting, err)
+		}
+		if diff := cmp.Diff(record, d.record.placement); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestWhatIsReported (law 4): what clusters say that they run; silence, a question and a farewell say nothing.
+func TestWhatIsReported(t *testing.T) {
+	d := moving(t)
+	d.work.kind = d.work.plan.Kind
+	names := []string{"asked", "gone", "left", "none", "runs", "silent"}
+	d.observed.Clusters = reports(d, "asked", "left", "none", "runs", "silent")
+	d.observed.Clusters[0].Probe = &backends.ProbeResult{}
+	d.observed.Clusters[1].Presence = backends.PresenceRemoving
+	d.observed.Clusters[4].Status = nil
+	for _, name := range names {
+		d.placed.targets = append(d.placed.targets, backends.Target{Cluster: name, Replicas: ptr.To(int32(4))})
+	}
+	d.placed.targets[3].Replicas = nil // of a kind without
+	if got, want := d.reported(), map[string]int32{"none": 1, "runs": 2}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
