@@ -318,3 +318,39 @@ func TestCompanionsTravelUnderTheTargetsNames(t *testing.T) {
 		}
 	}
 }
+
+// TestWhileSuspendedAHandOverDecidesNothing (law 2): the number that the spec asks for by now waits.
+func TestWhileSuspendedAHandOverDecidesNothing(t *testing.T) {
+	d := moving(t)
+	d.in.FleetWorkload.Spec.Suspend = ptr.To(true)
+	if err := d.pin(); err != nil || d.record.placement != nil || d.waiting != "" || len(d.placed.targets) != 2 {
+		t.Errorf("%v, it waits for %q with %+v", err, d.waiting, d.record.placement)
+	}
+}
+
+// TestOnlyAReleaseMakesASideGone (law 12): that all is applied, or that a release goes on, ends nothing.
+func TestOnlyAReleaseMakesASideGone(t *testing.T) {
+	release, apply := Order{Delete: &Deletion{}}, Order{Apply: &backends.Desired{}}
+	for name, test := range map[string]struct {
+		order          Order
+		backend        string
+		done           bool
+		source, target bool
+	}{
+		"the source is released":   {release, "one", true, true, false},
+		"the target is released":   {release, "two", true, false, true},
+		"the source lets go still": {release, "one", false, false, false},
+		"the source has all":       {apply, "one", true, false, false},
+		"the target has all":       {apply, "two", true, false, false},
+	} {
+		d := moving(t)
+		test.order.Backend = test.backend
+		d.Orders = []Order{test.order}
+		if err := d.concludeHandOver(map[string]Outcome{test.backend: {Progress: backends.Progress{Done: test.done}}}); err != nil {
+			t.Fatal(err)
+		}
+		if in := d.handOver.input; in.SourceGone != test.source || in.TargetGone != test.target {
+			t.Errorf("%s: source gone %v, target gone %v", name, in.SourceGone, in.TargetGone)
+		}
+	}
+}

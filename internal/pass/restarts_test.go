@@ -130,6 +130,23 @@ func TestWhoIsAskedForRestarts(t *testing.T) {
 	}
 }
 
+// TestWithoutPodsOfItsOwnNothingIsCounted: of kinds that do not say how they choose pods, and of those without a namespace.
+func TestWithoutPodsOfItsOwnNothingIsCounted(t *testing.T) {
+	for name, change := range map[string]func(*Decision){
+		"no selector":  func(d *Decision) { unstructured.RemoveNestedField(d.work.plan.Template.Object, "spec", "selector") },
+		"an odd one":   func(d *Decision) { d.work.plan.Template.Object["spec"] = map[string]any{"selector": "app=web"} },
+		"no namespace": func(d *Decision) { d.work.plan.Query.Workload.Namespace = "" },
+	} {
+		d := moving(t)
+		change(d)
+		next := d.record.migration.DeepCopy()
+		next.Clusters[0].Phase, next.Clusters[0].Before = v1alpha1.MigrationPhaseHandingOver, &v1alpha1.MigrationEvidence{UID: "u1"}
+		if err := d.countRestarts(next); err != nil || len(d.Reads.Restarts) > 0 {
+			t.Errorf("%s: it asks %+v, %v", name, d.Reads.Restarts, err)
+		}
+	}
+}
+
 // TestPodSelector: of kinds that do not say how they choose pods nothing is counted, and what cannot be read is no selector.
 func TestPodSelector(t *testing.T) {
 	for name, test := range map[string]struct {

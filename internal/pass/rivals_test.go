@@ -67,11 +67,22 @@ func TestOneObjectTwoFleetWorkloads(t *testing.T) {
 		"of one name, and of one no identity is known": {func(d *Decision, _ *Rival) {
 			d.in.Sides["two"].Fleet.Clusters = []backends.Cluster{{Name: "m1", Identity: "j"}}
 		}, []string{"m1"}},
-		"the other's backend is lost":     {func(d *Decision, _ *Rival) { d.in.Sides["two"] = &Side{Err: errors.New("lost")} }, []string{"m1"}},
-		"the same backend":                {func(_ *Decision, r *Rival) { r.Backend = "one" }, nil},
-		"itself":                          {func(d *Decision, r *Rival) { r.UID = d.in.FleetWorkload.UID }, nil},
-		"left here":                       {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeRemove }, nil},
-		"only asked yet":                  {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeProbe }, []string{"m1"}},
+		"of one name, and of neither an identity is known": {func(d *Decision, r *Rival) {
+			d.in.Sides["two"].Fleet.Clusters = []backends.Cluster{{Name: "m2"}}
+			r.Placement = has(runs("m2"))
+		}, []string{"m2"}},
+		"of one name, and here an identity is known": {func(d *Decision, _ *Rival) {
+			d.fleet.Clusters[0].Identity, d.in.Sides["two"].Fleet.Clusters = "i", []backends.Cluster{{Name: "m1"}}
+		}, []string{"m1"}},
+		"the other's backend is lost": {func(d *Decision, _ *Rival) { d.in.Sides["two"] = &Side{Err: errors.New("lost")} }, []string{"m1"}},
+		"the same backend":            {func(_ *Decision, r *Rival) { r.Backend = "one" }, nil},
+		"itself":                      {func(d *Decision, r *Rival) { r.UID = d.in.FleetWorkload.UID }, nil},
+		"left here":                   {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeRemove }, nil},
+		"only asked yet":              {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeProbe }, []string{"m1"}},
+		"it is recorded here for another cluster, the other younger": {func(d *Decision, _ *Rival) { d.record.placement = has(runs("m2")) }, []string{"m1"}},
+		"it was recorded here before, the other younger": {func(d *Decision, _ *Rival) {
+			d.record.placement = has(v1alpha1.ClusterShare{Name: "m1", Removal: v1alpha1.RemovalDeselected})
+		}, []string{"m1"}},
 		"both have it, the other younger": {func(d *Decision, _ *Rival) { d.record.placement = has(runs("m1")) }, nil},
 		"both have it, the other older": {func(d *Decision, r *Rival) {
 			d.record.placement = has(runs("m1"))

@@ -153,3 +153,35 @@ func TestAFailedOverCluster(t *testing.T) {
 		}
 	}
 }
+
+// TestAHandOverIsShownBeforeItsBackendsAreRead: it goes on while one of them is away, and one that has not begun is no migration.
+func TestAHandOverIsShownBeforeItsBackendsAreRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		want   bool
+	}{
+		"its backends are read":     {func(*Decision) {}, true},
+		"one of them is away":       {func(d *Decision) { d.handOver = nil }, true},
+		"it has not begun":          {func(d *Decision) { d.handOver, d.record.migration.Phase = nil, v1alpha1.MigrationPhaseValidating }, false},
+		"nothing is to change hand": {func(d *Decision) { d.handOver, d.record.migration = nil, nil }, false},
+	} {
+		d := moving(t)
+		d.work.kind = d.work.plan.Kind
+		test.change(d)
+		if got := d.facts(nil).Migrating; strings.HasPrefix(got, "moving from backend one to two") != test.want || (got != "") != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestASilentClusterHasNoState (law 4): silence is not a report of nothing.
+func TestASilentClusterHasNoState(t *testing.T) {
+	d := moving(t)
+	d.work.kind, d.observed.Clusters = d.work.plan.Kind, reports(d, "m1", "m2")
+	d.observed.Clusters[1].Status = nil
+	for _, r := range d.reports() {
+		if (r.State != nil) != (r.Name == "m1") {
+			t.Errorf("%s: %+v", r.Name, r.State)
+		}
+	}
+}

@@ -52,6 +52,15 @@ func TestTakesTurn(t *testing.T) {
 	if !TakesTurn(fw) {
 		t.Error("one that is handed over does not count")
 	}
+	fw.Spec.Suspend = ptr.To(true)
+	if TakesTurn(fw) {
+		t.Error("one that is suspended counts")
+	}
+	fw.Spec.Suspend, fw.Status.Migration.Approval = nil, "0-1"
+	if TakesTurn(fw) {
+		t.Error("one that waits for an approval counts")
+	}
+	fw.Status.Migration.Approval = ""
 	fw.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}}
 	if TakesTurn(fw) {
 		t.Error("one that waits for a person counts")

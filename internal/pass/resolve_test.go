@@ -1,0 +1,92 @@
+package pass
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// TestABackendOnWhichNothingRunsIsLeft: once the next one is known to be there, be it out of reach; until then nothing is given up.
+func TestABackendOnWhichNothingRunsIsLeft(t *testing.T) {
+	there := func(clusters ...backends.ClusterObservation) *Side {
+		return &Side{Fleet: &backends.Fleet{}, Observed: &backends.Observation{Clusters: clusters}}
+	}
+	for name, test := range map[string]struct {
+		owner, next *Side
+		asks        string
+		leaves      bool
+		failed      string
+	}{
+		"the owner is not read":            {nil, nil, "one", false, ""},
+		"the owner is read in part":        {&Side{Fleet: &backends.Fleet{}}, nil, "one", false, ""},
+		"it runs there":                    {there(backends.ClusterObservation{Cluster: "m1"}), nil, "", false, ""},
+		"the next is not read":             {there(), nil, "two", false, ""},
+		"the next is there":                {there(), &Side{}, "", true, ""},
+		"the next is away":                 {there(), &Side{Err: errors.New("away")}, "", true, ""},
+		"the next is not configured":       {there(), &Side{Err: backends.ErrNotConfigured}, "", false, `spec.backend "two": no such backend; configured are: one.`},
+		"the owner is not configured":      {&Side{Err: backends.ErrNotConfigured}, &Side{}, "", false, `spec.backend "one": no such backend; configured are: one.`},
+		"the owner is away, and unread so": {&Side{Err: errors.New("away")}, &Side{}, "", false, "away"},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Status.Migration, d.in.Backends = nil, []string{"one"}
+		d.in.Sides = map[string]*Side{"one": test.owner, "two": test.next}
+		err := d.resolveBackend()
+		asks := ""
+		if len(d.Reads.Sides) > 0 {
+			asks = d.Reads.Sides[0].Backend
+		}
+		if asks != test.asks || errors.Is(err, errEnough) != (test.asks != "" || test.leaves) {
+			t.Errorf("%s: it asks %q, %v", name, asks, err)
+		}
+		if leaves := len(d.Orders) == 1 && d.Orders[0].Delete != nil && d.Orders[0].Delete.Policy == v1alpha1.DeletionPolicyOrphan; leaves != test.leaves {
+			t.Errorf("%s: it is left: %v", name, leaves)
+		}
+		if failed := err != nil && !errors.Is(err, errEnough); failed != (test.failed != "") || failed && !strings.Contains(err.Error(), test.failed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAClaimIsRecordedFirst (law 6): backend and object are in the status before anything is sent.
+func TestAClaimIsRecordedFirst(t *testing.T) {
+	ref := &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	for name, test := range map[string]struct {
+		backend  string
+		workload *v1alpha1.WorkloadReference
+		first    bool
+	}{
+		"nothing is recorded":     {"", nil, true},
+		"the backend is":          {"one", nil, true},
+		"the object is":           {"", ref, true},
+		"everything is already":   {"one", ref, false},
+		"another backend already": {"two", ref, false},
+	} {
+		d := moving(t)
+		d.record.backend, d.in.FleetWorkload.Status.Workload = test.backend, test.workload
+		if err := d.claim(); errors.Is(err, errEnough) != test.first || err != nil && !test.first || test.first && d.record.backend != "one" {
+			t.Errorf("%s: %v, recorded %q", name, err, d.record.backend)
+		}
+	}
+}
+
+// TestNothingIsOrderedFromWhatIsKnownByHalf: nothing is ordered from what is known by half, and a rehearsal says why it came to nothing.
+func TestNothingIsOrderedFromWhatIsKnownByHalf(t *testing.T) {
+	setting := moving(t)
+	asksTurn := decideWith(setting, func(fw *v1alpha1.FleetWorkload) {
+		fw.Status = v1alpha1.FleetWorkloadStatus{Backend: "one", Workload: &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
+	}, nil)
+	in := asksTurn.in
+	in.Turn = nil
+	in.Sides["one"].Observed.Clusters = reports(setting, "m1", "m2")
+	in.FleetWorkload.Status.Placement = Decide(in).record.placement // which is recorded first
+	if d := Decide(in); d.err != nil || !d.Reads.Turn || len(d.Orders) > 0 {
+		t.Errorf("it asks for its turn: %v, and has %d orders, %v", d.Reads.Turn, len(d.Orders), d.err)
+	}
+	in.Undecodable = "what is this"
+	if d, problem := Rehearse(in, func(*In, Reads) {}); problem == nil || problem.Reason != v1alpha1.ReasonInvalidObject || d.Err() == nil {
+		t.Errorf("a rehearsal ends with %+v", problem)
+	}
+}
