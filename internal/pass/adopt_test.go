@@ -66,12 +66,18 @@ func TestATakeOverThatTakesPodsAwayIsHeld(t *testing.T) {
 		change      func(*Decision)
 		want        []string
 	}{
-		"as many as run":      {pair(2, 2), pair(2, 2), same, nil},
-		"more than run":       {pair(1, 1), pair(2, 2), same, nil},
-		"fewer on one":        {pair(3, 1), pair(2, 2), same, []string{": m1 runs 3 and would be given 2. ", "To keep them where they are, set ", "(m1: 3, m2: 1)"}},
-		"fewer in all":        {pair(3, 2), pair(2, 2), same, []string{": m1 runs 3 and would be given 2. ", "Set spec.replicas to 5 or more; to keep"}},
-		"fewer on each":       {pair(5, 9), pair(4, 4), duplicated, []string{"m1 runs 5 and would be given 4, m2 runs 9 and", "Set spec.replicas to 9 or more, or divide them"}},
-		"nobody knows":        {[2]*int32{nil, ptr.To(int32(2))}, pair(2, 2), same, []string{"m1 runs a number that could not be told, and would be given 2", "Correct spec.replicas and"}},
+		"as many as run": {pair(2, 2), pair(2, 2), same, nil},
+		"more than run":  {pair(1, 1), pair(2, 2), same, nil},
+		"fewer on one": {pair(3, 1), pair(2, 2), same, []string{
+			": m1 runs 3 and would be given 2. ", "To keep them where they are, set ", "(m1: 3, m2: 1)",
+		}},
+		"fewer in all": {pair(3, 2), pair(2, 2), same, []string{": m1 runs 3 and would be given 2. ", "Set spec.replicas to 5 or more; to keep"}},
+		"fewer on each": {pair(5, 9), pair(4, 4), duplicated, []string{
+			"m1 runs 5 and would be given 4, m2 runs 9 and", "Set spec.replicas to 9 or more, or divide them",
+		}},
+		"nobody knows": {[2]*int32{nil, ptr.To(int32(2))}, pair(2, 2), same, []string{
+			"m1 runs a number that could not be told, and would be given 2", "Correct spec.replicas and",
+		}},
 		"nothing is given":    {pair(1, 3), [2]*int32{nil, ptr.To(int32(4))}, same, []string{": m1 runs 1 and would be given 0. "}},
 		"it is asked still":   {pair(3, 2), pair(2, 2), func(d *Decision) { d.placed.targets[0].Mode = backends.ModeProbe }, nil},
 		"nothing is there":    {pair(3, 2), pair(2, 2), func(d *Decision) { d.observed.Clusters[0].Probe.Exists = false }, nil},

@@ -136,13 +136,15 @@ func TestWhatALostClusterKeeps(t *testing.T) {
 		kept      bool
 		unhealthy bool
 	}{
-		"without failover":                       {change: func(d *Decision) { d.in.FleetWorkload.Spec.Placement.Failover = nil }},
-		"at once":                                {purge: v1alpha1.PurgePolicyImmediate, unhealthy: true},
-		"when the others are healthy":            {purge: v1alpha1.PurgePolicyGraceful},
-		"while the others are not":               {purge: v1alpha1.PurgePolicyGraceful, unhealthy: true, kept: true},
-		"never":                                  {purge: v1alpha1.PurgePolicyNever, kept: true},
-		"never, but it is not lost":              {purge: v1alpha1.PurgePolicyNever, change: func(d *Decision) { d.placed.choice.GivenUp = nil }},
-		"it is not lost, and nobody asks for it": {purge: v1alpha1.PurgePolicyGraceful, unhealthy: true, kept: true, change: func(d *Decision) { d.placed.choice.GivenUp = nil }},
+		"without failover":            {change: func(d *Decision) { d.in.FleetWorkload.Spec.Placement.Failover = nil }},
+		"at once":                     {purge: v1alpha1.PurgePolicyImmediate, unhealthy: true},
+		"when the others are healthy": {purge: v1alpha1.PurgePolicyGraceful},
+		"while the others are not":    {purge: v1alpha1.PurgePolicyGraceful, unhealthy: true, kept: true},
+		"never":                       {purge: v1alpha1.PurgePolicyNever, kept: true},
+		"never, but it is not lost":   {purge: v1alpha1.PurgePolicyNever, change: func(d *Decision) { d.placed.choice.GivenUp = nil }},
+		"it is not lost, and nobody asks for it": {purge: v1alpha1.PurgePolicyGraceful, unhealthy: true, kept: true, change: func(d *Decision) {
+			d.placed.choice.GivenUp = nil
+		}},
 		"it is not lost, and the spec asks for it": {purge: v1alpha1.PurgePolicyGraceful, unhealthy: true, change: func(d *Decision) {
 			d.placed.choice.GivenUp, d.record.placement.ClustersHash = nil, "another"
 		}},

@@ -77,7 +77,8 @@ func TestWhatRuns(t *testing.T) {
 // TestADecisionIsRecordedFirst (law 6): what is new of it ends the pass, and what is recorded already lets it go on.
 func TestADecisionIsRecordedFirst(t *testing.T) {
 	two, three := int32(2), int32(3)
-	service, other := v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "web"}, v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "other"}
+	service := v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "web"}
+	other := v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "other"}
 	recorded := func() *v1alpha1.PlacementRecord {
 		return &v1alpha1.PlacementRecord{Companions: []v1alpha1.WorkloadReference{service}, Clusters: []v1alpha1.ClusterShare{
 			{Name: "m1", Replicas: &two}, {Name: "m2", Removal: v1alpha1.RemovalDeselected}, {Name: "m3", Removal: v1alpha1.RemovalDeselected},

@@ -20,6 +20,7 @@ func TestTheSpecFromTheBeginning(t *testing.T) {
 	edit := func(spec *v1alpha1.FleetWorkloadSpec) {
 		spec.Template.Raw = []byte(strings.Replace(string(spec.Template.Raw), "nginx:1", "nginx:2", 1))
 	}
+	gone := func(name string, _ *v1alpha1.FleetWorkloadSpec) *KeptSpec { return &KeptSpec{Name: name} }
 	for name, test := range map[string]struct {
 		// kept is what is found under the name; edited is whether the FleetWorkload's spec was changed since.
 		kept         func(name string, spec *v1alpha1.FleetWorkloadSpec) *KeptSpec
@@ -39,14 +40,13 @@ func TestTheSpecFromTheBeginning(t *testing.T) {
 		}, edited: true},
 		"it holds no spec": {kept: func(name string, _ *v1alpha1.FleetWorkloadSpec) *KeptSpec {
 			return &KeptSpec{Name: name, Unreadable: true}
-		},
-			lost: "does not hold the spec from the beginning"},
+		}, lost: "does not hold the spec from the beginning"},
 		"it holds another": {kept: func(name string, spec *v1alpha1.FleetWorkloadSpec) *KeptSpec {
 			edit(spec)
 			return &KeptSpec{Name: name, Spec: spec}
 		}, lost: "does not hold the spec from the beginning"},
-		"it is gone":                  {kept: func(name string, _ *v1alpha1.FleetWorkloadSpec) *KeptSpec { return &KeptSpec{Name: name} }, keeps: true},
-		"it is gone, and edits began": {kept: func(name string, _ *v1alpha1.FleetWorkloadSpec) *KeptSpec { return &KeptSpec{Name: name} }, edited: true, lost: "is gone, and the spec was changed"},
+		"it is gone":                 {kept: gone, keeps: true},
+		"it is gone, and was edited": {kept: gone, edited: true, lost: "is gone, and the spec was changed"},
 	} {
 		d := moving(t)
 		fw := d.in.FleetWorkload
@@ -127,18 +127,20 @@ func TestABackendThatIsAwayStopsTheClock(t *testing.T) {
 
 // TestBothBackendsAreShownAsOne (law 4): of each cluster the report of whose it is; what was last known stays shown until that one reports.
 func TestBothBackendsAreShownAsOne(t *testing.T) {
-	says := func(cluster string, n int64) backends.ClusterObservation {
-		return backends.ClusterObservation{Cluster: cluster, Status: map[string]any{"replicas": n}}
+	const shadowing, handing = v1alpha1.MigrationPhaseShadowing, v1alpha1.MigrationPhaseHandingOver
+	says := func(cluster string, n int64) []backends.ClusterObservation {
+		return []backends.ClusterObservation{{Cluster: cluster, Status: map[string]any{"replicas": n}}}
 	}
+	silent := []backends.ClusterObservation{{Cluster: "t1"}}
 	for name, test := range map[string]struct {
 		phase          v1alpha1.MigrationPhase
 		source, target []backends.ClusterObservation
 		want           any
 	}{
-		"the source's":                      {v1alpha1.MigrationPhaseShadowing, []backends.ClusterObservation{says("m1", 1)}, []backends.ClusterObservation{says("t1", 2)}, int64(1)},
-		"the target's":                      {v1alpha1.MigrationPhaseHandingOver, []backends.ClusterObservation{says("m1", 1)}, []backends.ClusterObservation{says("t1", 2)}, int64(2)},
-		"the target's, which is silent yet": {v1alpha1.MigrationPhaseHandingOver, []backends.ClusterObservation{says("m1", 1)}, []backends.ClusterObservation{{Cluster: "t1"}}, int64(1)},
-		"the target's, and none says":       {v1alpha1.MigrationPhaseHandingOver, nil, []backends.ClusterObservation{{Cluster: "t1"}}, nil},
+		"the source's":                      {shadowing, says("m1", 1), says("t1", 2), int64(1)},
+		"the target's":                      {handing, says("m1", 1), says("t1", 2), int64(2)},
+		"the target's, which is silent yet": {handing, says("m1", 1), silent, int64(1)},
+		"the target's, and none says":       {handing, nil, silent, nil},
 	} {
 		d := moving(t)
 		d.record.migration.Clusters = []v1alpha1.MigrationClusterStatus{{Name: "m1", TargetName: "t1", Phase: test.phase}}

@@ -93,13 +93,14 @@ func TestScaleIsOfWhatWasAsked(t *testing.T) {
 
 // TestWhatIsSaidOfTheChoice: clusters that are missing for a moment are named, and only then.
 func TestWhatIsSaidOfTheChoice(t *testing.T) {
+	const lacks = "no longer chosen, and left as they are for 30 seconds in case they come back: m2"
 	for name, test := range map[string]struct {
 		missing, unused, want []string
 	}{
 		"all are there":                {nil, nil, []string{"2 clusters"}},
-		"one is missing":               {[]string{"m2"}, nil, []string{"2 clusters", "no longer chosen, and left as they are for 30 seconds in case they come back: m2"}},
+		"one is missing":               {[]string{"m2"}, nil, []string{"2 clusters", lacks}},
 		"an override is for none":      {nil, []string{"spec.overrides[0]"}, []string{"2 clusters", "spec.overrides[0]: selects none of the chosen clusters"}},
-		"one is missing, one for none": {[]string{"m2"}, []string{"o"}, []string{"2 clusters", "o: selects none of the chosen clusters", "no longer chosen, and left as they are for 30 seconds in case they come back: m2"}},
+		"one is missing, one for none": {[]string{"m2"}, []string{"o"}, []string{"2 clusters", "o: selects none of the chosen clusters", lacks}},
 	} {
 		d := moving(t)
 		d.work.kind, d.placed.choice = d.work.plan.Kind, &placement.Choice{Message: "2 clusters"}
