@@ -2,6 +2,7 @@ package pass
 
 import (
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -245,5 +246,22 @@ func TestWhoCannotBeAskedIsWaitedFor(t *testing.T) {
 		if got := d.leftOut([]string{"m1"}); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestWhatClustersWereAskedToRun: what was decided counts, however far it is carried out; of a cluster that was only asked, what it has told.
+func TestWhatClustersWereAskedToRun(t *testing.T) {
+	d := moving(t)
+	two, three, five := int32(2), int32(3), int32(5)
+	d.observed.Clusters = []backends.ClusterObservation{
+		{Cluster: "decided", Asked: &two}, {Cluster: "given nothing", Asked: &two}, {Cluster: "not recorded", Asked: &two},
+		{Cluster: "told", Probe: &backends.ProbeResult{Answered: true, Exists: true, Replicas: &five}},
+	}
+	d.record.placement = &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{
+		{Name: "decided", Replicas: &three}, {Name: "given nothing"}, {Name: "not there yet", Replicas: &three}, {Name: "told", Replicas: &three},
+	}}
+	want := map[string]int32{"decided": 3, "not recorded": 2, "not there yet": 3, "told": 5}
+	if got := d.current(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -197,3 +197,26 @@ func TestTheRecordOfCompanionsIsBounded(t *testing.T) {
 		t.Errorf("%d are recorded, of which %d are listed", len(got), listed)
 	}
 }
+
+// TestWhatAFleetWorkloadHas: its object and its companions, as far as they are recorded.
+func TestWhatAFleetWorkloadHas(t *testing.T) {
+	workload := v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	service := v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "web"}
+	for name, test := range map[string]struct {
+		status v1alpha1.FleetWorkloadStatus
+		want   []v1alpha1.WorkloadReference
+	}{
+		"nothing":       {v1alpha1.FleetWorkloadStatus{}, nil},
+		"its object":    {v1alpha1.FleetWorkloadStatus{Workload: &workload}, []v1alpha1.WorkloadReference{workload}},
+		"no companions": {v1alpha1.FleetWorkloadStatus{Workload: &workload, Placement: &v1alpha1.PlacementRecord{}}, []v1alpha1.WorkloadReference{workload}},
+		"its companions": {v1alpha1.FleetWorkloadStatus{
+			Workload: &workload, Placement: &v1alpha1.PlacementRecord{Companions: []v1alpha1.WorkloadReference{service}},
+		}, []v1alpha1.WorkloadReference{workload, service}},
+	} {
+		fw := moving(t).in.FleetWorkload
+		fw.Status = test.status
+		if got := RivalOf(fw); !slices.Equal(got.Has, test.want) || got.UID != fw.UID || got.Placement != fw.Status.Placement {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

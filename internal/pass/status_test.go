@@ -186,3 +186,25 @@ func TestASilentClusterHasNoState(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAClusterIsMeasuredBy (law 4): the number that it is to run by now, or else the one that it was asked for; without either nobody knows.
+func TestWhatAClusterIsMeasuredBy(t *testing.T) {
+	three := int32(3)
+	for name, test := range map[string]struct {
+		target  backends.Target
+		asked   *int32
+		desired int32
+	}{
+		"by its target":       {backends.Target{Replicas: &three}, ptr.To(int32(2)), 3},
+		"by what it was told": {backends.Target{}, &three, 3},
+		"by nothing known":    {backends.Target{}, nil, -1},
+	} {
+		d := moving(t)
+		d.work.kind = d.work.plan.Kind
+		o := reports(d, "m1")[0]
+		o.Asked = test.asked
+		if got := d.interpret(test.target, o); got == nil || ptr.Deref(got.Desired, -1) != test.desired {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
