@@ -24,7 +24,10 @@ the field in its source then.
 stands against the migration and what would happen to each cluster.
 
 --wait follows the migration, also one that is under way already. It fails when the workload does not end on the backend,
-or when a person has to decide: nothing is undone by that, and it can be followed again.`
+or when a person has to decide: nothing is undone by that, and it can be followed again.
+
+Several NAMEs, --all or -l move a fleet: so many at once, until all are there or too many have failed, followed to the end unless
+--wait=false. Those that wait for a person do not hold up others. The same command, begun again, goes on where it was.`
 
 const migrateExample = `  # What would happen?
   kubectl-fw migrate web -n shop --to ocm --dry-run --config operator.yaml
@@ -36,35 +39,46 @@ const migrateExample = `  # What would happen?
   kubectl-fw migrate web -n shop --to karmada --wait
 
   # Let it go on when it waits for a person
-  kubectl-fw approve web -n shop`
+  kubectl-fw approve web -n shop
+
+  # Which would be moved, and in which order?
+  kubectl-fw migrate --all -A --from karmada --to ocm --order size --dry-run
+
+  # Move all that a backend has, and keep on record what ran before and after
+  kubectl-fw migrate --all -A --from karmada --to ocm --order size --at-once 10 --max-failures 2 --report move.yaml`
 
 type migrateOptions struct {
 	to, config, operatorNamespace string
 	wait, dryRun                  bool
+	many                          manyOptions
 }
 
 func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts migrateOptions
 	cmd := &cobra.Command{
-		Use:     "migrate NAME --to BACKEND",
-		Short:   "Move a running workload to another backend",
+		Use:     "migrate (NAME... | --all | -l SELECTOR) --to BACKEND",
+		Short:   "Move running workloads to another backend",
 		Long:    migrateLong,
 		Example: migrateExample,
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.many.many(cmd, args) {
+				return opts.runMany(cmd, flags, streams, args)
+			}
 			return opts.run(cmd, flags, streams, args[0])
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.to, "to", "", "name of the backend that is to have it")
-	f.BoolVar(&opts.wait, "wait", false, "show how far it is until it is over; fail when it has to be decided by a person")
+	f.BoolVar(&opts.wait, "wait", false, "show how far it is until it is over; fail when it has to be decided by a person; true for a fleet")
 	f.BoolVar(&opts.dryRun, "dry-run", false,
-		"print what stands against it and what would happen, and change nothing; needs --config")
+		"print what stands against it and what would happen, and change nothing; needs --config, but for the list of a fleet")
 	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends for --dry-run")
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
 		"where Secrets that the configuration names are, on the management cluster")
 	_ = cmd.MarkFlagRequired("to") // the flag exists
 	cmd.MarkFlagsMutuallyExclusive("wait", "dry-run")
+	opts.many.addFlags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("report", "dry-run")
 	return cmd
 }
 

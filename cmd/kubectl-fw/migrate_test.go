@@ -179,7 +179,15 @@ func TestMigrateFlags(t *testing.T) {
 		`required flag(s) "to" not set`:                    {"web"},
 		"--dry-run reads the backends: say with --config":  {"web", "--to", "ocm", "--dry-run"},
 		"if any flags in the group [wait dry-run] are set": {"web", "--to", "ocm", "--dry-run", "--wait", "--config", config},
-		"accepts 1 arg(s), received 0":                     {"--to", "ocm"},
+		"say which FleetWorkloads are to be moved":         {"--to", "ocm"},
+		"leave out --all, -l and -A, or the NAMEs":         {"web", "--to", "ocm", "--all"},
+		"--order \"age\": choose name or size":             {"--all", "--to", "ocm", "--order", "age"},
+		"--at-once 0: nothing would ever begin":            {"--all", "--to", "ocm", "--at-once", "0"},
+		"--max-failures -1: choose 0 or more":              {"--all", "--to", "ocm", "--max-failures", "-1"},
+		"--selector \"a in\": ":                            {"-l", "a in", "--to", "ocm"},
+		"choose a name that ends in .yaml or .json":        {"--all", "--to", "ocm", "--report", "move.txt"},
+		"no such file or directory":                        {"--all", "--to", "ocm", "--report", filepath.Join(config, "move.yaml")},
+		"flags in the group [report dry-run] are set":      {"--all", "--to", "ocm", "--report", "move.yaml", "--dry-run"},
 	} {
 		if _, _, err := run(t, "", append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error is %v, want %s", args, err, want)

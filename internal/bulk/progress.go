@@ -13,6 +13,7 @@ type Counts struct {
 	Failed  int `json:"failed"`
 	ToGo    int `json:"toGo"`
 	Skipped int `json:"skipped"`
+	Deleted int `json:"deleted"`
 	// Clusters is on how many clusters they run, each counted by itself, and HandedOver of how many the backend has them.
 	Clusters   int `json:"clusters"`
 	HandedOver int `json:"clustersHandedOver"`
@@ -23,8 +24,11 @@ type Counts struct {
 // Busy is how many are counted among those that are moved at once.
 func (c Counts) Busy() int { return c.UnderWay + c.failing }
 
-// Left is how many are not on the backend.
-func (c Counts) Left() int { return c.Chosen - c.Moved - c.AlreadyThere }
+// There is how many are on the backend.
+func (c Counts) There() int { return c.Moved + c.AlreadyThere }
+
+// Left is how many are not on the backend, and not deleted either.
+func (c Counts) Left() int { return c.Chosen - c.There() - c.Deleted }
 
 func (c *Counts) of(s State, n int) {
 	c.Chosen += n
@@ -46,6 +50,8 @@ func (c *Counts) of(s State, n int) {
 		c.AlreadyThere += n
 	case Skipped:
 		c.Skipped += n
+	case Deleted:
+		c.Deleted += n
 	}
 }
 

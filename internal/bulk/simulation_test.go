@@ -190,7 +190,7 @@ func (w *world) act(t *testing.T) (over bool) {
 		w.stopped = w.stopped || failed > w.rules.MaxFailures
 		c := w.m.Counts()
 		switch {
-		case c.Busy() != busy || c.Failed != failed || c.ToGo != rest || c.Chosen != c.Moved+c.AlreadyThere+c.UnderWay+c.Waiting+c.Failed+c.ToGo+c.Skipped:
+		case c.Busy() != busy || c.Failed != failed || c.ToGo != rest || c.Chosen != c.Moved+c.AlreadyThere+c.UnderWay+c.Waiting+c.Failed+c.ToGo+c.Skipped+c.Deleted:
 			t.Fatalf("%d are busy, %d failed, %d to go, and it counts %+v", busy, failed, rest, c)
 		case w.m.Stopped() != w.stopped:
 			t.Fatalf("it has stopped: %v, and %d of %d have failed", w.m.Stopped(), failed, w.rules.MaxFailures)

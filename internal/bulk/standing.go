@@ -30,6 +30,8 @@ const (
 	Moved State = "Moved"
 	// AlreadyThere is one that was on the backend at the beginning.
 	AlreadyThere State = "AlreadyThere"
+	// Deleted is one that is being deleted, is gone, or is no longer chosen by its labels: nothing is left to move.
+	Deleted State = "Deleted"
 	// Skipped is one that cannot begin, as things are. It begins in its turn when that changes.
 	Skipped State = "Skipped"
 )
@@ -46,9 +48,9 @@ type Standing struct {
 func (r Rules) stand(e *entry, now time.Time) Standing {
 	switch fw := e.FleetWorkload; {
 	case e.gone:
-		return Standing{State: Skipped, Message: "it was deleted meanwhile, or the labels no longer choose it"}
+		return Standing{State: Deleted, Message: "it was deleted meanwhile, or its labels no longer choose it"}
 	case !fw.DeletionTimestamp.IsZero():
-		return Standing{State: Skipped, Message: "it is being deleted"}
+		return Standing{State: Deleted, Message: "it is being deleted"}
 	case there(fw, r.To) && e.already:
 		return Standing{State: AlreadyThere}
 	case there(fw, r.To):
