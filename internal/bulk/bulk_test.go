@@ -123,8 +123,14 @@ func TestPatience(t *testing.T) {
 		t.Errorf("news: %+v", news)
 	}
 	r.see("a", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseShadowing))
-	if r.Counts().Failed != 0 || r.Counts().UnderWay != 2 {
-		t.Errorf("counts %+v", r.Counts())
+	if r.Counts().Failed != 0 || r.Counts().UnderWay != 2 || r.Outcome() != OutcomeStopped {
+		t.Errorf("outcome %s, counts %+v", r.Outcome(), r.Counts())
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		r.see(name, onOCM)
+	}
+	if r.Outcome() != OutcomeComplete {
+		t.Errorf("all are there, and the outcome is %s", r.Outcome())
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 	OutcomeComplete Outcome = "Complete"
 	// OutcomeIncomplete is that nothing is under way any more, and not all is there.
 	OutcomeIncomplete Outcome = "Incomplete"
-	// OutcomeStopped is that more have failed than may.
+	// OutcomeStopped is that more have failed than may, and not all is there.
 	OutcomeStopped Outcome = "Stopped"
 	// OutcomeLeft is that what had begun was not waited for. It goes on by itself.
 	OutcomeLeft Outcome = "Left"
@@ -82,10 +82,10 @@ func (m *Migration) Report(outcome Outcome, started, now time.Time) Report {
 // Outcome is how it ends when nobody interrupts it.
 func (m *Migration) Outcome() Outcome {
 	switch {
-	case m.stopped:
-		return OutcomeStopped
 	case m.counts.Left() == 0:
 		return OutcomeComplete
+	case m.stopped:
+		return OutcomeStopped
 	case m.counts.Busy() > 0:
 		return OutcomeLeft
 	default:
