@@ -111,7 +111,7 @@ func companion(
 	if err != nil {
 		return none, nil, err
 	}
-	clean, keys := bare(obj)
+	clean, keys := Bare(obj)
 	notes = []string{noteStripped(at, keys), stripSelfRemoval(at, clean, kinds.For(clean.GroupVersionKind()))}
 	clean.SetNamespace(fw.Namespace)
 	setMarks(clean, string(fw.UID))
@@ -164,9 +164,9 @@ func companionResource(at string, obj *unstructured.Unstructured, kinds *interpr
 	}
 }
 
-// bare is an object without what API servers, their clients and orchestrators add: it can be sent to another cluster. The keys of
+// Bare is an object without what API servers, their clients and orchestrators add: it can be sent to another cluster. The keys of
 // orchestrators that were taken off are returned, too.
-func bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+func Bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
 	out := obj.DeepCopy()
 	keys := strip(out)
 	return out, keys

@@ -135,7 +135,7 @@ func (n Need) Companion(source *unstructured.Unstructured) (companion *backends.
 		return nil, fmt.Sprintf("note: %s holds a ServiceAccount's token, which means nothing to other clusters and is not sent: "+
 			"create it on the clusters", n)
 	}
-	clean, _ := bare(source)
+	clean, _ := Bare(source)
 	setMarks(clean, backends.SharedUID)
 	return &backends.Companion{Object: clean, Resource: n.Resource(), Shared: true, Clusters: n.Clusters}, ""
 }

@@ -1,0 +1,125 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+)
+
+// command is a kubectl command about an object.
+func command(verb string, obj *unstructured.Unstructured, args ...string) string {
+	words := append([]string{"kubectl", verb, resource(obj), obj.GetName()}, args...)
+	if ns := obj.GetNamespace(); ns != "" {
+		words = append(words, "-n", ns)
+	}
+	return strings.Join(words, " ")
+}
+
+// resource is how kubectl finds the kind.
+func resource(obj *unstructured.Unstructured) string {
+	gvk := obj.GroupVersionKind()
+	if gvk.Group == "" || gvk.Group == "apps" || strings.HasSuffix(gvk.Group, "karmada.io") || strings.HasSuffix(gvk.Group, "open-cluster-management.io") {
+		return strings.ToLower(gvk.Kind)
+	}
+	return strings.ToLower(gvk.Kind) + "." + gvk.Group
+}
+
+// save is a step that keeps what is taken away later.
+func save(where string, objects ...*unstructured.Unstructured) Step {
+	step := Step{What: "keep what there is " + where + ", for the way back"}
+	const most = 6
+	if len(objects) > most {
+		step.Commands = []string{"kubectl get " + resource(objects[0]) + " -A -o yaml > before.yaml"}
+		return step
+	}
+	commands := make([]string, 0, len(objects))
+	for _, obj := range objects {
+		commands = append(commands, command("get", obj, "-o", "yaml"))
+	}
+	step.Commands = []string{"{ " + strings.Join(commands, "; echo ---; ") + "; } > before.yaml"}
+	return step
+}
+
+// preserve is the patch by which Karmada leaves members as they are when it loses the template.
+const preserve = `--type merge -p '{"spec":{"preserveResourcesOnDeletion":true}}'`
+
+// karmadaSteps say how the operator gets the workload. It refuses a template that a policy of somebody else has claimed (refuseRaw in
+// backends/karmada), so it has to be released first. The override policies have to go before the operator writes its own template: they
+// would change that too, and what they do a second time may not come to the same.
+func (d *draft) karmadaSteps(policy *unstructured.Unstructured, overrides, works []*unstructured.Unstructured) {
+	apply := Step{What: "apply the FleetWorkload: the operator asks every cluster what it runs, and takes that over", Commands: []string{
+		"kubectl apply -f fleetworkload.yaml", fmt.Sprintf("kubectl fw status %s -n %s --watch", d.fw.Name, d.fw.Namespace),
+	}}
+	release := Step{What: "on Karmada, have members keep their objects, " + d.whichToo(policy), Commands: []string{command("patch", policy, preserve)}}
+	wait := Step{What: "wait until every Work of it, and of what travels with it, has spec.preserveResourcesOnDeletion: true", Commands: []string{d.worksCommand(works)}}
+	remove := Step{What: "delete the template on Karmada. Its pods run on, and for the moment nobody's", Commands: []string{command("delete", d.workload)}}
+	d.result.TakeOver = append(d.result.TakeOver, save("on Karmada", append([]*unstructured.Unstructured{d.workload, policy}, overrides...)...), release, wait, remove)
+	d.result.TakeOver = append(d.result.TakeOver, d.letGo(append([]*unstructured.Unstructured{policy}, overrides...)), apply)
+	if d.fw.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
+		d.result.TakeOver = append([]Step{{What: fmt.Sprintf("have the ConfigMaps, Secrets and so on that its pods refer to in namespace %s of the management cluster too, "+
+			"where the operator reads them; here they are on Karmada", d.fw.Namespace)}}, d.result.TakeOver...)
+	}
+	d.result.WayBack = []Step{
+		{What: "before the template is deleted: set spec.preserveResourcesOnDeletion of " + title(policy) + " to what it was. Nothing else has changed"},
+		{What: "after that: take the FleetWorkload away, leaving the objects on the clusters", Commands: d.orphan()},
+		{What: "and give Karmada what it had. Set conflictResolution: Overwrite in the policy first, since the objects are there already",
+			Commands: []string{"$EDITOR before.yaml # conflictResolution; and take out uid, resourceVersion and status", "kubectl apply -f before.yaml"}},
+	}
+}
+
+// orphan are the commands that take a FleetWorkload away and nothing else.
+func (d *draft) orphan() []string {
+	return []string{
+		fmt.Sprintf(`kubectl patch fleetworkload %s -n %s --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`, d.fw.Name, d.fw.Namespace),
+		fmt.Sprintf("kubectl delete fleetworkload %s -n %s", d.fw.Name, d.fw.Namespace),
+	}
+}
+
+// whichToo says what else a policy's setting is about.
+func (d *draft) whichToo(policy *unstructured.Unstructured) string {
+	var spec policyv1alpha1.PropagationSpec
+	peek(policy, &spec)
+	if others := d.others(spec.ResourceSelectors); len(others) > 0 {
+		return fmt.Sprintf("also those of %s, which the policy selects too: set it back afterwards", list(others))
+	}
+	return "whatever becomes of the template"
+}
+
+// worksCommand shows what the Works are to do.
+func (d *draft) worksCommand(works []*unstructured.Unstructured) string {
+	const columns = " -o custom-columns=CLUSTER:.metadata.namespace,NAME:.metadata.name,PRESERVE:.spec.preserveResourcesOnDeletion"
+	for _, work := range worksOf(d.workload, works) {
+		if d.fw.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
+			break // those of dependencies have other labels
+		}
+		for _, label := range []string{workv1alpha2.ResourceBindingPermanentIDLabel, workv1alpha2.ClusterResourceBindingPermanentIDLabel} {
+			if value := work.GetLabels()[label]; value != "" {
+				return "kubectl get works -A -l " + label + "=" + value + columns
+			}
+		}
+	}
+	return "kubectl get works -A" + columns
+}
+
+// letGo is the step by which policies select the workload no more.
+func (d *draft) letGo(policies []*unstructured.Unstructured) Step {
+	step := Step{What: "have no policy of yours select it any more: the operator writes a template of the same name, and policies of its own"}
+	for _, policy := range policies {
+		var spec struct {
+			ResourceSelectors []policyv1alpha1.ResourceSelector `json:"resourceSelectors"`
+		}
+		peek(policy, &spec)
+		if len(spec.ResourceSelectors) == 0 || len(d.others(spec.ResourceSelectors)) > 0 {
+			step.Commands = append(step.Commands, command("edit", policy)+" # its resourceSelectors, since it is for others too")
+			continue
+		}
+		step.Commands = append(step.Commands, command("delete", policy))
+	}
+	return step
+}
