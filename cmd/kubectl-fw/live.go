@@ -38,6 +38,7 @@ type live struct {
 	cfg     config.Configuration
 	pool    *connection.Pool
 	client  client.Client
+	source  connection.Source
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 }
@@ -59,18 +60,18 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 	if err != nil {
 		return nil, err
 	}
-	l := &live{cfg: cfg, client: c}
+	l := &live{cfg: cfg, client: c, source: connection.KubeconfigSource{
+		Secrets: c, Namespace: namespace, InCluster: management, UserAgent: userAgent,
+	}}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	l.pool = connection.NewPool(connection.Options{
 		Backends:  cfg.Backends,
 		Factories: drivers.Factories(kinds),
-		Source: connection.KubeconfigSource{
-			Secrets: c, Namespace: namespace, InCluster: management, UserAgent: userAgent,
-		},
-		Notify:   func(string, types.NamespacedName) {},
-		Up:       func(string, bool) {},
-		Interval: time.Second,
-		Log:      logr.Discard(),
+		Source:    l.source,
+		Notify:    func(string, types.NamespacedName) {},
+		Up:        func(string, bool) {},
+		Interval:  time.Second,
+		Log:       logr.Discard(),
 	})
 	l.stopped.Go(func() { _ = l.pool.Start(l.ctx) })
 	return l, nil

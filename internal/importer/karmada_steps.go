@@ -53,32 +53,40 @@ const preserve = `--type merge -p '{"spec":{"preserveResourcesOnDeletion":true}}
 // backends/karmada), so it has to be released first. The override policies have to go before the operator writes its own template: they
 // would change that too, and what they do a second time may not come to the same.
 func (d *draft) karmadaSteps(policy *unstructured.Unstructured, overrides, works []*unstructured.Unstructured) {
-	apply := Step{What: "apply the FleetWorkload: the operator asks every cluster what it runs, and takes that over", Commands: []string{
-		"kubectl apply -f fleetworkload.yaml", fmt.Sprintf("kubectl fw status %s -n %s --watch", d.fw.Name, d.fw.Namespace),
-	}}
-	release := Step{What: "on Karmada, have members keep their objects, " + d.whichToo(policy), Commands: []string{command("patch", policy, preserve)}}
-	wait := Step{What: "wait until every Work of it, and of what travels with it, has spec.preserveResourcesOnDeletion: true", Commands: []string{d.worksCommand(works)}}
-	remove := Step{What: "delete the template on Karmada. Its pods run on, and for the moment nobody's", Commands: []string{command("delete", d.workload)}}
-	d.result.TakeOver = append(d.result.TakeOver, save("on Karmada", append([]*unstructured.Unstructured{d.workload, policy}, overrides...)...), release, wait, remove)
-	d.result.TakeOver = append(d.result.TakeOver, d.letGo(append([]*unstructured.Unstructured{policy}, overrides...)), apply)
+	policies := append([]*unstructured.Unstructured{policy}, overrides...)
+	d.result.TakeOver = []Step{
+		save("on Karmada", append([]*unstructured.Unstructured{d.workload}, policies...)...),
+		{What: "on Karmada, have members keep their objects, " + d.whichToo(policy), Commands: []string{command("patch", policy, preserve)}},
+		{What: "on Karmada, wait until every Work of it, and of what travels with it, has spec.preserveResourcesOnDeletion: true", Commands: []string{d.worksCommand(works)}},
+		{What: "on Karmada, delete the template. Its pods run on, and are nobody's for the moment", Commands: []string{command("delete", d.workload)}},
+		d.letGo(policies),
+		d.apply(),
+	}
 	if d.fw.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
-		d.result.TakeOver = append([]Step{{What: fmt.Sprintf("have the ConfigMaps, Secrets and so on that its pods refer to in namespace %s of the management cluster too, "+
-			"where the operator reads them; here they are on Karmada", d.fw.Namespace)}}, d.result.TakeOver...)
+		d.result.TakeOver = append([]Step{{What: fmt.Sprintf("on the management cluster, have in namespace %s the ConfigMaps, Secrets and so on that its pods refer to: "+
+			"the operator reads them there, and Karmada has them on its own control plane", d.fw.Namespace)}}, d.result.TakeOver...)
 	}
 	d.result.WayBack = []Step{
 		{What: "before the template is deleted: set spec.preserveResourcesOnDeletion of " + title(policy) + " to what it was. Nothing else has changed"},
-		{What: "after that: take the FleetWorkload away, leaving the objects on the clusters", Commands: d.orphan()},
+		d.orphan(),
 		{What: "and give Karmada what it had. Set conflictResolution: Overwrite in the policy first, since the objects are there already",
 			Commands: []string{"$EDITOR before.yaml # conflictResolution; and take out uid, resourceVersion and status", "kubectl apply -f before.yaml"}},
 	}
 }
 
-// orphan are the commands that take a FleetWorkload away and nothing else.
-func (d *draft) orphan() []string {
-	return []string{
+// apply is the step by which the operator gets the workload.
+func (d *draft) apply() Step {
+	return Step{What: "on the management cluster, apply the FleetWorkload: the operator asks every cluster what it runs, and takes that over", Commands: []string{
+		"kubectl apply -f fleetworkload.yaml", fmt.Sprintf("kubectl fw status %s -n %s --watch", d.fw.Name, d.fw.Namespace),
+	}}
+}
+
+// orphan is the step that takes a FleetWorkload away and nothing else.
+func (d *draft) orphan() Step {
+	return Step{What: "later: on the management cluster, take the FleetWorkload away, and leave the objects on the clusters", Commands: []string{
 		fmt.Sprintf(`kubectl patch fleetworkload %s -n %s --type merge -p '{"spec":{"deletionPolicy":"Orphan"}}'`, d.fw.Name, d.fw.Namespace),
 		fmt.Sprintf("kubectl delete fleetworkload %s -n %s", d.fw.Name, d.fw.Namespace),
-	}
+	}}
 }
 
 // whichToo says what else a policy's setting is about.
@@ -109,7 +117,7 @@ func (d *draft) worksCommand(works []*unstructured.Unstructured) string {
 
 // letGo is the step by which policies select the workload no more.
 func (d *draft) letGo(policies []*unstructured.Unstructured) Step {
-	step := Step{What: "have no policy of yours select it any more: the operator writes a template of the same name, and policies of its own"}
+	step := Step{What: "on Karmada, have no policy of yours select it any more: the operator writes a template of the same name, and policies of its own"}
 	for _, policy := range policies {
 		var spec struct {
 			ResourceSelectors []policyv1alpha1.ResourceSelector `json:"resourceSelectors"`

@@ -196,9 +196,9 @@ func (d *draft) ocmSteps(works []*unstructured.Unstructured, set *unstructured.U
 	if set != nil {
 		carriers, patch = []*unstructured.Unstructured{set}, `--type merge -p '{"spec":{"manifestWorkTemplate":`+orphanOption+`}}'`
 	}
-	release := Step{What: "have the agents leave the objects where they are, all of them: a Namespace that goes takes the pods with it"}
-	wait := Step{What: "wait until each ManifestWork has the condition Applied with its present generation: before that, deleting it would delete the objects"}
-	remove := Step{What: "delete what carried it. Its pods run on, and for the moment nobody's"}
+	release := Step{What: "on the hub, have the agents leave the objects where they are, all of them: a Namespace that goes takes the pods with it"}
+	wait := Step{What: "on the hub, wait until each ManifestWork has the condition Applied with its present generation: before that, deleting it would delete the objects"}
+	remove := Step{What: "on the hub, delete what carried it. Its pods run on, and are nobody's for the moment"}
 	for _, c := range carriers {
 		release.Commands = append(release.Commands, command("patch", c, patch))
 		remove.Commands = append(remove.Commands, command("delete", c))
@@ -208,13 +208,10 @@ func (d *draft) ocmSteps(works []*unstructured.Unstructured, set *unstructured.U
 	}
 	release.Commands, wait.Commands, remove.Commands = brief(release.Commands), brief(wait.Commands), brief(remove.Commands)
 	kept := save("on the hub", carriers...)
-	apply := Step{What: "apply the FleetWorkload: the operator asks every cluster what it runs, and takes that over", Commands: []string{
-		"kubectl apply -f fleetworkload.yaml", fmt.Sprintf("kubectl fw status %s -n %s --watch", d.fw.Name, d.fw.Namespace),
-	}}
-	d.result.TakeOver = []Step{kept, release, wait, remove, apply}
+	d.result.TakeOver = []Step{kept, release, wait, remove, d.apply()}
 	d.result.WayBack = []Step{
 		{What: "before anything is deleted: set the deleteOption back to what it was. Nothing else has changed"},
-		{What: "after that: take the FleetWorkload away, leaving the objects on the clusters", Commands: d.orphan()},
+		d.orphan(),
 		{What: "and give the hub what it had: the agents take the objects over as they are, without asking",
 			Commands: []string{"$EDITOR before.yaml # take out uid, resourceVersion and status", "kubectl apply -f before.yaml"}},
 	}

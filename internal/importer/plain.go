@@ -51,11 +51,9 @@ func Plain(r Request, byCluster map[string][]*unstructured.Unstructured) (Result
 	}
 	d.result.TakeOver = []Step{
 		{What: "stop whatever else writes the object in the clusters, such as a pipeline, Helm or Argo CD"},
-		{What: "apply the FleetWorkload: the operator asks every cluster what it runs, and takes that over", Commands: []string{
-			"kubectl apply -f fleetworkload.yaml", fmt.Sprintf("kubectl fw status %s -n %s --watch", d.fw.Name, d.fw.Namespace),
-		}},
+		d.apply(),
 	}
-	d.result.WayBack = []Step{{What: "take the FleetWorkload away, leaving the objects on the clusters", Commands: d.orphan()}}
+	d.result.WayBack = []Step{d.orphan()}
 	return d.finish()
 }
 
