@@ -132,6 +132,22 @@ func TestImportAsksTheOperator(t *testing.T) {
 	}
 }
 
+// A cluster out of contact is waited for: what would become of it is told all the same.
+func TestImportOfClusterOutOfContact(t *testing.T) {
+	raw, err := os.ReadFile("testdata/inventory.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "inventory.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(raw), "ready: true", "ready: Unknown", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := run(t, "", "import", "--inventory", file, "--from", "karmada", "-f", importFixtures+"karmada.yaml", "-o", "report")
+	if err != nil || !strings.Contains(out, "- nothing: the target manifests of 2 clusters") || !strings.Contains(out, "cluster member1 cannot be reached now") {
+		t.Errorf("error %v, report:\n%s", err, out)
+	}
+}
+
 // withRoom is the inventory with clusters that tell what is free.
 func withRoom(t *testing.T) string {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,11 @@ func newImportReport(result importer.Result, b backend, kinds *interpreter.Regis
 	asked := fw.DeepCopy()
 	asked.UID = placeholderUID
 	asked.Spec.Suspend = nil // what it would come to once it goes on
+	for _, c := range b.fleet.Clusters {
+		if result.Running[c.Name] != nil && c.Ready != metav1.ConditionTrue {
+			r.Notes = append(r.Notes, fmt.Sprintf("cluster %s cannot be reached now: the operator takes nothing over before it can, on any cluster", c.Name))
+		}
+	}
 	kind := kindOf(fw, kinds)
 	d, err := b.releasing(result.Running, kind).decide(asked, kinds)
 	if err != nil {
@@ -74,6 +80,12 @@ func kindOf(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) *interprete
 // releasing is the backend as the operator will find it once whoever carries the workload now has let go of it: it has nothing of it, and
 // the clusters tell that they run what they run.
 func (b backend) releasing(running map[string]*unstructured.Unstructured, kind *interpreter.Kind) backend {
+	b.fleet.Clusters = slices.Clone(b.fleet.Clusters)
+	for i := range b.fleet.Clusters {
+		if c := &b.fleet.Clusters[i]; running[c.Name] != nil {
+			c.Ready = metav1.ConditionTrue // until then the operator would only wait for it
+		}
+	}
 	b.observe = func(query backends.Query) (observed backends.Observation, err error) {
 		offline := b
 		offline.observe = nil
