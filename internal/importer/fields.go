@@ -35,7 +35,8 @@ func (d *draft) read(obj *unstructured.Unstructured, into any) error {
 			field = "spec." + named.FieldPath()
 		}
 		d.cannot(Unexpressed{
-			Object: title(obj), Field: field, Reason: "this version of kubectl-fw does not know the field", Instead: "look up what it does, and see whether the FleetWorkload needs it",
+			Object: title(obj), Field: field,
+			Reason: "this version of kubectl-fw does not know the field", Instead: "look up what it does, and see whether the FleetWorkload needs it",
 		})
 	}
 	return nil

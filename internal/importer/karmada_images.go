@@ -50,7 +50,8 @@ func (r *ruleDraft) image(at, pointer string, o policyv1alpha1.ImageOverrider) {
 	present, _ := lookup(r.manifest, pointer).(string)
 	parsed, err := imageparser.Parse(present)
 	if err != nil || !strings.HasPrefix(pointer, "/") {
-		r.cannot(Unexpressed{Object: r.object, Field: at, Value: pointer, Reason: "Karmada fails on it: there is no image that it can read", Instead: "take it out of the policy, or correct its path"})
+		r.cannot(Unexpressed{Object: r.object, Field: at, Value: pointer,
+			Reason: "Karmada fails on it: there is no image that it can read", Instead: "take it out of the policy, or correct its path"})
 		return
 	}
 	asked := pointer + "#" + string(o.Component)

@@ -196,7 +196,8 @@ func (r *ruleDraft) plaintext(all []policyv1alpha1.PlaintextOverrider) (replicas
 		case policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpReplace, policyv1alpha1.OverriderOpRemove:
 			r.patch(at, string(p.Operator), p.Path, json.RawMessage(cmp.Or(string(p.Value.Raw), "null")))
 		default:
-			r.cannot(Unexpressed{Object: r.object, Field: at + ".operator", Value: string(p.Operator), Reason: "only add, remove and replace can be said", Instead: "use one of these"})
+			r.cannot(Unexpressed{Object: r.object, Field: at + ".operator", Value: string(p.Operator),
+				Reason: "only add, remove and replace can be said", Instead: "use one of these"})
 		}
 	}
 	return replicas
@@ -244,7 +245,8 @@ func (r *ruleDraft) metadata(key string, all []policyv1alpha1.LabelAnnotationOve
 				delete(out.Set, name)
 				out.Remove = unique(append(out.Remove, name))
 			case overrider.Operator == policyv1alpha1.OverriderOpReplace && r.before.concern(pointer):
-				r.cannot(Unexpressed{Object: r.object, Field: at, Value: overrider.Value[name], Reason: "Karmada sets it only where no other override has removed it, or one has added it",
+				r.cannot(Unexpressed{Object: r.object, Field: at, Value: overrider.Value[name],
+					Reason:  "Karmada sets it only where no other override has removed it, or one has added it",
 					Instead: "set it in an override of the clusters that are to have it"})
 			case overrider.Operator == policyv1alpha1.OverriderOpReplace && !exists:
 				r.noEffect(at, "the key is not there")

@@ -152,7 +152,8 @@ func (d *draft) unknownNames(object, field string, names []string, none bool) {
 	if len(names) == 0 {
 		return
 	}
-	u := Unexpressed{Object: object, Field: field, Value: list(names), Reason: "the backend knows no such cluster, and a FleetWorkload may not name one",
+	u := Unexpressed{Object: object, Field: field, Value: list(names),
+		Reason:  "the backend knows no such cluster, and a FleetWorkload may not name one",
 		Instead: "nothing, if it is gone; else register it, and add it to the FleetWorkload"}
 	if none {
 		u.Instead = "choose clusters that are there"
@@ -240,7 +241,8 @@ func (d *draft) toleration(object, at, key, operator, value, effect string, seco
 	case "Exists":
 		out.Value = ""
 	default:
-		d.cannot(Unexpressed{Object: object, Field: at + ".operator", Value: operator, Reason: "only Exists and Equal can be said", Instead: "tolerate the taint by key and value"})
+		d.cannot(Unexpressed{Object: object, Field: at + ".operator", Value: operator,
+			Reason: "only Exists and Equal can be said", Instead: "tolerate the taint by key and value"})
 		return
 	}
 	if effect != "" {
@@ -248,7 +250,8 @@ func (d *draft) toleration(object, at, key, operator, value, effect string, seco
 			Instead: "nothing, unless clusters have this taint with another effect too"})
 	}
 	if seconds != nil && d.fw.Spec.Placement.Failover == nil {
-		d.cannot(Unexpressed{Object: object, Field: at + ".tolerationSeconds", Value: fmt.Sprint(*seconds), Reason: "without placement.failover nothing leaves a cluster",
+		d.cannot(Unexpressed{Object: object, Field: at + ".tolerationSeconds", Value: fmt.Sprint(*seconds),
+			Reason:  "without placement.failover nothing leaves a cluster",
 			Instead: "set placement.failover, and then tolerationSeconds of the toleration"})
 		seconds = nil
 	}
@@ -294,7 +297,8 @@ func (d *draft) weights(object string, all []policyv1alpha1.StaticClusterWeight)
 			continue
 		}
 		if weight < 1 || weight > 1_000_000 {
-			d.cannot(Unexpressed{Object: object, Field: at + ".weight", Value: fmt.Sprint(weight), Reason: "a weight is from 1 to 1000000", Instead: "write smaller weights of the same proportion"})
+			d.cannot(Unexpressed{Object: object, Field: at + ".weight", Value: fmt.Sprint(weight),
+				Reason: "a weight is from 1 to 1000000", Instead: "write smaller weights of the same proportion"})
 			continue
 		}
 		weights = append(weights, v1alpha1.ClusterWeight{Clusters: selector, Weight: ptr.To(int32(weight))})
@@ -309,7 +313,8 @@ func (d *draft) leftOver(object, at string, a *policyv1alpha1.ClusterAffinity) b
 		return false
 	}
 	d.cannot(Unexpressed{Object: object, Field: at + ".fieldSelector", Value: shorten(a.FieldSelector.MatchExpressions),
-		Reason: "only In and NotIn of provider, region and zone can be said, and the whole entry was left out", Instead: "choose the clusters by names or labels"})
+		Reason:  "only In and NotIn of provider, region and zone can be said, and the whole entry was left out",
+		Instead: "choose the clusters by names or labels"})
 	return true
 }
 
@@ -330,7 +335,8 @@ func (d *draft) divide(object string, replicas map[string]int32) {
 	}
 	if none := byNumber[0]; len(none) > 0 {
 		slices.Sort(none)
-		d.cannot(Unexpressed{Object: object, Field: "spec.replicas", Value: "0 on " + list(none), Reason: "a cluster that gets nothing of a total does not get the workload",
+		d.cannot(Unexpressed{Object: object, Field: "spec.replicas", Value: "0 on " + list(none),
+			Reason:  "a cluster that gets nothing of a total does not get the workload",
 			Instead: "run one replica there, or delete the object by hand: it stays as it is otherwise, and belongs to nobody"})
 		delete(byNumber, 0)
 	}

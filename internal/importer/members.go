@@ -234,11 +234,19 @@ func (d *draft) companionsOf(members []member) error {
 			continue
 		}
 		d.unlike(from, copies, clusters, len(members))
+		if isSecret(first) {
+			d.note("%s becomes part of the FleetWorkload, content and all: with dependencies: Propagate it can stay a Secret on the management cluster", from)
+		}
 		if err := d.companion(first, from); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func isSecret(obj *unstructured.Unstructured) bool {
+	gvk := obj.GroupVersionKind()
+	return gvk.Group == "" && gvk.Kind == "Secret"
 }
 
 func (d *draft) isOwnNamespace(obj *unstructured.Unstructured) bool {
@@ -249,12 +257,17 @@ func (d *draft) isOwnNamespace(obj *unstructured.Unstructured) bool {
 // unlike tells of a companion that is not the same on all clusters.
 func (d *draft) unlike(from string, copies map[string]*unstructured.Unstructured, clusters []string, all int) {
 	if len(clusters) < all {
-		d.cannot(Unexpressed{Object: from, Field: "the whole object", Value: "on " + list(clusters) + " alone", Reason: "a companion goes to every cluster of the workload",
+		d.cannot(Unexpressed{Object: from, Field: "the whole object", Value: "on " + list(clusters) + " alone",
+			Reason:  "a companion goes to every cluster of the workload",
 			Instead: "let it, or take it out of spec.companions and keep it as it is carried now"})
 	}
 	for _, cluster := range clusters[1:] {
 		for _, op := range jsondiff.Diff(clean(copies[clusters[0]]).Object, clean(copies[cluster]).Object) {
-			d.cannot(Unexpressed{Object: from, Field: op.Path, Value: fmt.Sprintf("%s on %s", shorten(op.Value), cluster), Reason: "overrides do not apply to companions",
+			value := shorten(op.Value) + " on " + cluster
+			if isSecret(copies[cluster]) {
+				value = "on " + cluster
+			}
+			d.cannot(Unexpressed{Object: from, Field: op.Path, Value: value, Reason: "overrides do not apply to companions",
 				Instead: "give it the same content everywhere, or take it out of spec.companions and keep it as it is carried now"})
 		}
 	}

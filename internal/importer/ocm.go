@@ -123,7 +123,8 @@ func (d *draft) carriers(works []*unstructured.Unstructured, set *unstructured.U
 			return errOurs(w)
 		}
 		if slices.Contains(clusters, w.GetNamespace()) {
-			d.cannot(Unexpressed{Object: title(w), Field: "spec.workload", Reason: "another ManifestWork of the cluster carries the object too", Instead: "delete one of the two, leaving its objects, before the import"})
+			d.cannot(Unexpressed{Object: title(w), Field: "spec.workload",
+				Reason: "another ManifestWork of the cluster carries the object too", Instead: "delete one of the two, leaving its objects, before the import"})
 			continue
 		}
 		clusters = append(clusters, w.GetNamespace())
@@ -134,7 +135,8 @@ func (d *draft) carriers(works []*unstructured.Unstructured, set *unstructured.U
 	d.fw.Spec.Placement.Clusters = d.these(clusters)
 	for _, w := range works[1:] {
 		if fields := differingOptions(works[0], w); len(fields) > 0 {
-			d.cannot(Unexpressed{Object: title(w), Field: "spec", Value: list(fields), Reason: "these differ, and all clusters get what " + title(works[0]) + " has", Instead: "do without the difference"})
+			d.cannot(Unexpressed{Object: title(w), Field: "spec", Value: list(fields),
+				Reason: "these differ, and all clusters get what " + title(works[0]) + " has", Instead: "do without the difference"})
 		}
 	}
 	var spec workv1.ManifestWorkSpec
@@ -188,7 +190,8 @@ func (d *draft) workOptions(object, at string, spec *workv1.ManifestWorkSpec) er
 		d.ocmOptions().ManifestWork = raw
 	}
 	if s := chosen.UpdateStrategy; s != nil && (s.Type == workv1.UpdateStrategyTypeCreateOnly || s.Type == workv1.UpdateStrategyTypeReadOnly) {
-		d.cannot(Unexpressed{Object: object, Field: at + ".manifestConfigs.updateStrategy.type", Value: string(s.Type), Reason: "the operator writes the object, and keeps it as the spec has it",
+		d.cannot(Unexpressed{Object: object, Field: at + ".manifestConfigs.updateStrategy.type", Value: string(s.Type),
+			Reason:  "the operator writes the object, and keeps it as the spec has it",
 			Instead: "leave the workload where it is, if clusters may change it; fields that others write can be left alone with backendOptions.ocm.manifestWork"})
 	}
 	return nil
@@ -263,7 +266,8 @@ func (d *draft) deleteOption(object, at string, o *workv1.DeleteOption) {
 		}
 		orphans := d.fw.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
 		if len(others) > 0 || orphans && len(d.fw.Spec.Companions) > 0 {
-			d.cannot(Unexpressed{Object: object, Field: at + ".selectivelyOrphans", Value: list(others), Reason: "deletionPolicy is for the workload and all its companions",
+			d.cannot(Unexpressed{Object: object, Field: at + ".selectivelyOrphans", Value: list(others),
+				Reason:  "deletionPolicy is for the workload and all its companions",
 				Instead: "see whether deletionPolicy of the FleetWorkload is right for all of them"})
 		}
 	case workv1.DeletePropagationPolicyTypeForeground:

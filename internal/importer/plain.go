@@ -61,7 +61,8 @@ func Plain(r Request, byCluster map[string][]*unstructured.Unstructured) (Result
 func (d *draft) these(clusters []string) *v1alpha1.ClusterSelector {
 	for _, cluster := range clusters {
 		if _, known := d.Fleet.Get(cluster); !known {
-			d.cannot(Unexpressed{Object: title(d.workload), Field: "cluster", Value: cluster, Reason: "backend " + d.Backend + " knows no such cluster",
+			d.cannot(Unexpressed{Object: title(d.workload), Field: "cluster", Value: cluster,
+				Reason:  "backend " + d.Backend + " knows no such cluster",
 				Instead: "correct the name, register the cluster, or leave it out"})
 		}
 	}
