@@ -252,3 +252,32 @@ func TestCompareFindsEverything(t *testing.T) {
 		}
 	}
 }
+
+// Karmada gives a cluster the greatest weight that is for it, and a FleetWorkload the first (getStaticWeightInfoList in pkg/scheduler/core).
+func TestGreatestWeightCounts(t *testing.T) {
+	policy := propagation(workload(5))
+	weight := func(n int64, clusters ...any) any {
+		return map[string]any{"targetCluster": map[string]any{"clusterNames": clusters}, "weight": n}
+	}
+	scheduling := map[string]any{"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted", "weightPreference": map[string]any{
+		"staticWeightList": []any{weight(1), weight(3, "member2"), weight(2, "member2", "gone"), weight(9, "gone")},
+	}}
+	if err := unstructured.SetNestedField(policy.Object, scheduling, "spec", "placement", "replicaScheduling"); err != nil {
+		t.Fatal(err)
+	}
+	result, err := importer.Karmada(request(t), []*unstructured.Unstructured{workload(5), policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int32{}
+	targets, _ := targetsOf(t, result.FleetWorkload)
+	for _, target := range targets {
+		got[target.Cluster] = *target.Replicas
+	}
+	if diff := cmp.Diff(map[string]int32{"member1": 1, "member2": 3, "member3": 1}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(result.Unexpressed) != 2 {
+		t.Errorf("of two entries with a cluster that is not there: %v", result.Unexpressed)
+	}
+}
