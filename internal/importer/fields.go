@@ -147,6 +147,11 @@ func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if pruned, is := withoutNulls(out.Object).(map[string]any); is {
 		out.Object = pruned
 	}
+	for _, key := range []string{"labels", "annotations"} {
+		if entries, found, err := unstructured.NestedMap(out.Object, "metadata", key); found && err == nil && len(entries) == 0 {
+			unstructured.RemoveNestedField(out.Object, "metadata", key) // overrides leave an empty one behind
+		}
+	}
 	return out
 }
 

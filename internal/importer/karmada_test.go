@@ -175,6 +175,8 @@ func drawOverriders(r *rand.Rand) (o policyv1alpha1.Overriders) {
 			policyv1alpha1.PlaintextOverrider{Path: "/spec/template/spec/containers/0/image", Operator: "replace", Value: apiextensionsv1.JSON{Raw: []byte(`"own:3"`)}},
 			policyv1alpha1.PlaintextOverrider{Path: "/spec/template/spec/containers/0/args", Operator: "remove"},
 			policyv1alpha1.PlaintextOverrider{Path: "/spec/template/spec/containers/1", Operator: "remove"},
+			policyv1alpha1.PlaintextOverrider{Path: "/spec/template/spec/containers/0", Operator: "remove"},
+			policyv1alpha1.PlaintextOverrider{Path: "/spec/template/spec/containers/0", Operator: "add", Value: apiextensionsv1.JSON{Raw: []byte(`{"name":"first","image":"first:1"}`)}},
 		))
 	}
 	return o
@@ -249,6 +251,27 @@ func TestCompareFindsEverything(t *testing.T) {
 		got := importer.Compare(running, targets, p.Kind)
 		if len(got) != 1 || got[0].Cluster != "member2" || got[0].Pods != pods || len(got[0].Differences) != 1 || got[0].Differences[0].Path != jsondiff.Pointer(keys...) {
 			t.Errorf("%s: %s", path, cmp.Diff(nil, got))
+		}
+	}
+}
+
+// Names of clusters that are not there are passed over by Karmada. Where no other is left nobody is chosen, and not everybody.
+func TestNobodyIsNotEverybody(t *testing.T) {
+	policy := propagation(workload(5))
+	for clusters, want := range map[string][]string{"gone": {"gone"}, "gone member2": {"member2"}} {
+		names := []any{}
+		for _, name := range strings.Fields(clusters) {
+			names = append(names, name)
+		}
+		if err := unstructured.SetNestedField(policy.Object, names, "spec", "placement", "clusterAffinity", "clusterNames"); err != nil {
+			t.Fatal(err)
+		}
+		result, err := importer.Karmada(request(t), []*unstructured.Unstructured{workload(5), policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, result.FleetWorkload.Spec.Placement.Clusters.Names); diff != "" || len(result.Unexpressed) != 1 {
+			t.Errorf("%s: %v (-want +got):\n%s", clusters, result.Unexpressed, diff)
 		}
 	}
 }

@@ -116,8 +116,11 @@ func (d *draft) differing(base member, group []member) {
 
 // entriesOf says how labels or annotations differ, and takes the difference out of both.
 func entriesOf(from, to map[string]any, key string) *v1alpha1.MetadataOverride {
-	was, _, _ := unstructured.NestedStringMap(from, "metadata", key)
-	is, _, _ := unstructured.NestedStringMap(to, "metadata", key)
+	was, _, unread := unstructured.NestedStringMap(from, "metadata", key)
+	is, _, err := unstructured.NestedStringMap(to, "metadata", key)
+	if unread != nil || err != nil {
+		return nil // it stays a patch, for the operator to refuse
+	}
 	unstructured.RemoveNestedField(from, "metadata", key)
 	unstructured.RemoveNestedField(to, "metadata", key)
 	out := v1alpha1.MetadataOverride{Set: map[string]string{}}
@@ -134,7 +137,7 @@ func entriesOf(from, to map[string]any, key string) *v1alpha1.MetadataOverride {
 	return busy(&out)
 }
 
-// imageOf says another image of a container by its name, and tells whether it could. With the parts of the new one that differ, the old one
+// imageOf says another image of a container by its name, and tells whether it could: with the parts of the new one that differ, the old one
 // has to become just that.
 func (d *draft) imageOf(o *v1alpha1.Override, from map[string]any, op jsondiff.Op) bool {
 	template := d.kind.PodTemplatePath(d.workload)
@@ -152,7 +155,7 @@ func (d *draft) imageOf(o *v1alpha1.Override, from map[string]any, op jsondiff.O
 	present, _ := container["image"].(string)
 	wanted, _ := op.Value.(string)
 	was, is := partsOf(present), partsOf(wanted)
-	if name == "" || was == nil || is == nil || was[2] != "" && was[3] != "" || is[0] == "" && was[0] != "" || is[2] == "" && is[3] == "" && was[2]+was[3] != "" {
+	if name == "" || was == nil || is == nil {
 		return false
 	}
 	entry := v1alpha1.ImageOverride{Container: name}
@@ -161,11 +164,23 @@ func (d *draft) imageOf(o *v1alpha1.Override, from map[string]any, op jsondiff.O
 			*field = is[i]
 		}
 	}
-	if entry.Tag != "" && entry.Digest != "" {
+	if !slices.Equal(overridden(was, entry), is) {
 		return false
 	}
 	o.Images = append(o.Images, entry)
 	return true
+}
+
+// overridden are the parts of an image after an override (internal/override): a tag takes a digest off, and the other way round.
+func overridden(parts []string, o v1alpha1.ImageOverride) []string {
+	out := []string{cmp.Or(o.Registry, parts[0]), cmp.Or(o.Repository, parts[1]), parts[2], parts[3]}
+	if o.Tag != "" {
+		out[2], out[3] = o.Tag, ""
+	}
+	if o.Digest != "" {
+		out[2], out[3] = "", o.Digest
+	}
+	return out
 }
 
 // partsOf are registry, repository, tag and digest of an image, cut as internal/override cuts it; nil when it is none.
