@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -21,9 +22,6 @@ import (
 func newPair(t *testing.T) (w *world, two *backendtest.MemoryBackend) {
 	t.Helper()
 	w = newWorld(t)
-	if err := appsv1.AddToScheme(w.client.Scheme()); err != nil {
-		t.Fatal(err)
-	}
 	two = backendtest.NewMemory(backendtest.MemoryOptions{
 		Clusters: []backends.Cluster{cluster("m1", "a"), cluster("m2", "b"), cluster("m3", "b")}, Members: w.backend,
 	})
@@ -96,7 +94,7 @@ func TestAWorkloadChangesBackends(t *testing.T) {
 			t.Errorf("the history is %+v", h)
 		}
 		w.sameObjects(was)
-		if kept := (&appsv1.ControllerRevisionList{}); w.client.List(t.Context(), kept) != nil || len(kept.Items) != 0 {
+		if kept := (&appsv1.ControllerRevisionList{}); w.client.List(t.Context(), kept, client.HasLabels{v1alpha1.LabelUID}) != nil || len(kept.Items) != 0 {
 			t.Errorf("a spec was left behind: %v", kept.Items)
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,9 +113,6 @@ func play(t *testing.T, seed uint64, told bool) []string {
 func newPast(t *testing.T, seed uint64, told bool) *past {
 	t.Helper()
 	w := newWorld(t)
-	if err := appsv1.AddToScheme(w.client.Scheme()); err != nil {
-		t.Fatal(err)
-	}
 	p := &past{
 		world: w, dice: rand.New(rand.NewPCG(seed, 1)), told: told, facts: choice.Facts(), kinds: map[history.Key]history.Kind{}, cut: -1, pods: map[string][]string{},
 		lanes: map[string][]history.Action{}, leaving: map[history.Key]bool{},

@@ -133,6 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	if outdated(outcomes) {
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
+	r.remember(ctx, fw, d)
 	result := d.Conclude(outcomes)
 	if err := r.keep(ctx, fw, result.Keep); err != nil {
 		return r.finish(ctx, fw, d.Fail(err))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,7 +78,7 @@ func cluster(name, tier string) backends.Cluster {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, sources: &fakeSources{objects: map[sources.Ref]*unstructured.Unstructured{}}, backend: backendtest.NewMemory(backendtest.MemoryOptions{
@@ -88,6 +89,18 @@ func newWorld(t *testing.T) *world {
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.FleetWorkload{}).
 		WithIndex(&v1alpha1.FleetWorkload{}, objectIndex, indexObjects).
 		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				w.countRevision(obj)
+				return c.Create(ctx, obj, opts...)
+			},
+			Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+				w.countRevision(obj)
+				return c.Update(ctx, obj, opts...)
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				w.countRevision(obj)
+				return c.Delete(ctx, obj, opts...)
+			},
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				count()
 				return c.Patch(ctx, obj, patch, opts...)
@@ -107,6 +120,13 @@ func newWorld(t *testing.T) *world {
 		Turns: NewTurns(10),
 	}
 	return w
+}
+
+// countRevision counts a write of a ControllerRevision. Other creations and updates are people's.
+func (w *world) countRevision(obj client.Object) {
+	if _, is := obj.(*appsv1.ControllerRevision); is {
+		w.writes++
+	}
 }
 
 // fakeSources is the management cluster's objects.

@@ -110,6 +110,13 @@ type FleetWorkloadSpec struct {
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
+	// revisionHistoryLimit is how many older versions of what is shipped are kept beside the present one, to go back to with kubectl fw undo.
+	// What is shipped are template, companions, dependencies and overrides. When absent: 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=50
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
 	// serviceAccountName names a ServiceAccount of this namespace on the management cluster. Only what it may create here is shipped, of the
 	// template and the companions, and only dependencies that it may get. It is asked again and again: when a right is taken from it,
 	// nothing more is written, and nothing is removed. When absent, nobody is asked.

@@ -8,6 +8,8 @@ const (
 	ManagedByOperator = "fleetworkload"
 	// LabelUID is the UID of the FleetWorkload an object belongs to.
 	LabelUID = "fleetworkload.io/uid"
+	// LabelHistoryOf is on ControllerRevisions of the management cluster that keep what a FleetWorkload has shipped: its UID.
+	LabelHistoryOf = "fleetworkload.io/history-of"
 	// AnnotationOwner is the namespace/name of the FleetWorkload an object belongs to.
 	AnnotationOwner = "fleetworkload.io/owner"
 	// AnnotationRevision is an annotation on target manifests: the revision they were rendered from.

@@ -51,6 +51,10 @@ type FleetWorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Revision string `json:"revision,omitempty"`
 
+	// specRevision is the version of what is shipped that was kept last. Older ones stand beside it, see spec.revisionHistoryLimit.
+	// +optional
+	SpecRevision *SpecRevision `json:"specRevision,omitempty"`
+
 	// scale is what the scale subresource shows, and a HorizontalPodAutoscaler reads.
 	// +optional
 	Scale *ScaleStatus `json:"scale,omitempty"`
@@ -109,6 +113,25 @@ type FleetWorkloadStatus struct {
 	// migration tells how far a change of backend has come.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
+}
+
+// SpecRevision is a version of what a FleetWorkload ships: template, companions, dependencies and overrides.
+type SpecRevision struct {
+	// name of the ControllerRevision that keeps it, in the FleetWorkload's namespace. It is recorded once that is there.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// number of the version: each newer one has a greater one, and one that is returned to gets another.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Number *int64 `json:"number,omitempty"`
+
+	// older is how many older versions are kept.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Older *int32 `json:"older,omitempty"`
 }
 
 // ScaleStatus speaks of replicas in the unit of spec.replicas.

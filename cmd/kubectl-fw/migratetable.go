@@ -181,7 +181,7 @@ func waiting(fw *v1alpha1.FleetWorkload, began *v1alpha1.FleetWorkloadSpec) stri
 	slices.Sort(names)
 	var changed []string
 	for _, name := range slices.Compact(names) {
-		atOnce := slices.Contains([]string{"backend", "migration", "replicas", "suspend"}, name)
+		atOnce := slices.Contains([]string{"backend", "migration", "replicas", "revisionHistoryLimit", "serviceAccountName", "suspend"}, name)
 		if !atOnce && !reflect.DeepEqual(was[name], is[name]) {
 			changed = append(changed, "spec."+name)
 		}

@@ -8,6 +8,7 @@
 //	    read them into in
 //	}
 //	carry d.Orders out
+//	keep d.History, and tell d.Remembered what came of it
 //	d.Conclude(outcomes) is what the status is to be
 //
 // A record is in the status before anything that follows from it is ordered (law 6).
@@ -264,6 +265,8 @@ type Decision struct {
 	Orders []Order
 	// Keep is to be created before any order is carried out.
 	Keep *KeptSpec
+	// History is to be kept when the orders have been carried out, whatever came of them: see Remembered. nil when nothing new is shipped.
+	History *History
 	// Refers are what the pods refer to, from now on; nil when that is not known.
 	Refers *[]plan.Need
 
@@ -333,6 +336,7 @@ type record struct {
 	workload  *v1alpha1.WorkloadReference
 	placement *v1alpha1.PlacementRecord
 	migration *v1alpha1.MigrationStatus
+	revision  *v1alpha1.SpecRevision
 }
 
 // errEnough ends a pass without a failure: what it has to read, to order or to record first is said.
@@ -353,7 +357,7 @@ func Decide(in In) *Decision {
 		backend: cmp.Or(fw.Status.Backend, fw.Spec.Backend),
 		record: record{
 			backend: fw.Status.Backend, workload: fw.Status.Workload, placement: fw.Status.Placement,
-			migration: fw.Status.Migration.DeepCopy(),
+			migration: fw.Status.Migration.DeepCopy(), revision: fw.Status.SpecRevision,
 		},
 		conclude: func(map[string]Outcome) error { return nil },
 	}
@@ -368,7 +372,7 @@ func Decide(in In) *Decision {
 		d.run(d.ordinary())
 	}
 	if !d.Reads.Empty() || d.err != nil {
-		d.Orders = nil
+		d.Orders, d.History = nil, nil
 	}
 	return d
 }
@@ -403,6 +407,7 @@ func (d *Decision) ordinary() []step {
 		{"guard", d.guard},
 		{"gather companions", d.gather},
 		{"apply", d.apply},
+		{"keep what is shipped", d.keepShipped},
 		{"validate migration", d.validate},
 	}
 }

@@ -45,7 +45,7 @@ func (d *Decision) result() Result {
 	out := d.end
 	out.Status = aggregate.Fleet(d.in.FleetWorkload.Status, d.facts(problem))
 	out.Status.Backend, out.Status.Workload = d.record.backend, d.record.workload
-	out.Status.Placement = d.record.placement
+	out.Status.Placement, out.Status.SpecRevision = d.record.placement, d.record.revision
 	out.Status.Migration = onlyUsed(d.record.migration)
 	if HandsOver(d.in.FleetWorkload) {
 		d.concludeTurn(&out, problem)

@@ -1,0 +1,116 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	pointer "k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
+)
+
+// versionsAtOnce bounds how many versions are in memory at once: each may be as large as an object can be.
+const versionsAtOnce = 5
+
+// remember keeps what is shipped, when it is new. What stands against it is told, and holds nothing up.
+func (r *Reconciler) remember(ctx context.Context, fw *v1alpha1.FleetWorkload, d *pass.Decision) {
+	if d.History == nil {
+		return
+	}
+	record, err := r.keepVersion(ctx, fw, d.History)
+	d.Remembered(record, err)
+	if err != nil && !conflict(err) {
+		log.FromContext(ctx).Error(err, "What is shipped is not kept for undo")
+		r.Recorder.Eventf(fw, nil, "Warning", "HistoryNotKept", "Keep", "%s",
+			pass.Note(fmt.Sprintf("what is shipped now cannot be returned to by undo, and is shipped all the same: %v", err)))
+	}
+}
+
+// keepVersion makes a version the newest one that is kept, and then removes those that are too many. Cut off anywhere, it ends the same when
+// it is done again.
+func (r *Reconciler) keepVersion(ctx context.Context, fw *v1alpha1.FleetWorkload, history *pass.History) (*v1alpha1.SpecRevision, error) {
+	kept, err := r.versions(ctx, fw, history.Name)
+	if err != nil {
+		return nil, err
+	}
+	next := revisions.Decide(kept.all, history.Name, history.Limit)
+	switch {
+	case next.Write && kept.same != nil:
+		err = r.renumber(ctx, kept.same, next.Number)
+	case next.Write:
+		err = r.createVersion(ctx, history.Object(fw, next.Number))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range next.Delete {
+		tooOld := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fw.Namespace, Name: name}}
+		uid := kept.uids[name]
+		if err := r.Delete(ctx, tooOld, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("delete ControllerRevision %s, which is too old to be kept: %w", client.ObjectKeyFromObject(tooOld), err)
+		}
+	}
+	return &v1alpha1.SpecRevision{Name: history.Name, Number: pointer.To(next.Number), Older: pointer.To(next.Older)}, nil
+}
+
+func (r *Reconciler) renumber(ctx context.Context, kept *appsv1.ControllerRevision, number int64) error {
+	kept.Revision = number
+	if err := r.Update(ctx, kept); err != nil {
+		return fmt.Errorf("give ControllerRevision %s the number %d: %w", client.ObjectKeyFromObject(kept), number, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) createVersion(ctx context.Context, version *appsv1.ControllerRevision) error {
+	switch err := r.Create(ctx, version); {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("ControllerRevision %s/%s is somebody else's, or was written over; delete it: kubectl delete controllerrevision %s -n %s",
+			version.Namespace, version.Name, version.Name, version.Namespace)
+	case err != nil:
+		return fmt.Errorf("create ControllerRevision %s/%s: %w", version.Namespace, version.Name, err)
+	default:
+		return nil
+	}
+}
+
+// versions are those that are kept.
+type versions struct {
+	all  []revisions.Kept
+	uids map[string]types.UID
+	// same is the one with what is shipped now; nil when there is none.
+	same *appsv1.ControllerRevision
+}
+
+// versions reads those of a FleetWorkload. What only looks like one is left alone.
+func (r *Reconciler) versions(ctx context.Context, fw *v1alpha1.FleetWorkload, same string) (versions, error) {
+	found, next := versions{uids: map[string]types.UID{}}, ""
+	for {
+		page := &appsv1.ControllerRevisionList{}
+		if err := r.List(ctx, page, client.InNamespace(fw.Namespace), client.MatchingLabels{v1alpha1.LabelHistoryOf: string(fw.UID)},
+			client.Limit(versionsAtOnce), client.Continue(next)); err != nil {
+			return versions{}, fmt.Errorf("list ControllerRevisions in %s: %w", fw.Namespace, err)
+		}
+		for i := range page.Items {
+			object := &page.Items[i]
+			if _, ours := revisions.Read(fw, object); !ours {
+				continue
+			}
+			found.all = append(found.all, revisions.Kept{Name: object.Name, Number: object.Revision})
+			found.uids[object.Name] = object.UID
+			if object.Name == same {
+				found.same = object.DeepCopy() // not the whole page with it
+			}
+		}
+		if next = page.Continue; next == "" {
+			return found, nil
+		}
+	}
+}
