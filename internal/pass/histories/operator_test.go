@@ -15,6 +15,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
 func sprint(args ...any) string { return fmt.Sprint(args...) }
@@ -148,6 +149,7 @@ func (w *world) reconcile(s *slot) (again time.Duration, err error) {
 	if w.dead {
 		return 0, errDied
 	}
+	w.remember(fw, d)
 	result := d.Conclude(outcomes)
 	if err := w.keep(result.Keep, fw); err != nil {
 		return w.finish(s, info, d.Fail(err), err)
@@ -235,6 +237,21 @@ func (w *world) keep(kept *pass.KeptSpec, _ *v1alpha1.FleetWorkload) error {
 	}
 	w.kept[kept.Name] = kept.Spec
 	return nil
+}
+
+// remember keeps a version of what is shipped. It is no write that is counted, so that histories that were found before there were versions
+// are cut off where they were.
+func (w *world) remember(fw *v1alpha1.FleetWorkload, d *pass.Decision) {
+	if d.History == nil {
+		return
+	}
+	kept := w.versionsOf[fw.UID]
+	next := revisions.Decide(kept, d.History.Name, d.History.Limit)
+	kept = slices.DeleteFunc(slices.Clone(kept), func(k revisions.Kept) bool {
+		return k.Name == d.History.Name || slices.Contains(next.Delete, k.Name)
+	})
+	w.versionsOf[fw.UID] = append(kept, revisions.Kept{Name: d.History.Name, Number: next.Number})
+	d.Remembered(&v1alpha1.SpecRevision{Name: d.History.Name, Number: ptr(next.Number), Older: ptr(next.Older)}, nil)
 }
 
 // carryOut has backends carry orders out until one fails.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
 // restless notes that a world in which nothing happens any more does not come to rest.
@@ -135,6 +136,7 @@ func (o *oracle) judgeReady(l *law, v spec, fw *v1alpha1.FleetWorkload) {
 		o.violate(l, "", "untrue", "it is Ready on backend %s", fw.Status.Backend)
 		return
 	}
+	o.judgeVersions(l, fw)
 	b := o.w.backend(v.Backend)
 	runs, pods, has := map[string]int{}, 0, []string{}
 	for _, name := range o.w.names {
@@ -158,6 +160,22 @@ func (o *oracle) judgeReady(l *law, v spec, fw *v1alpha1.FleetWorkload) {
 	}
 	if s := fw.Status.ClusterSummary; v.Failover == "" && (s == nil || s.Healthy == nil || int(*s.Healthy) != len(has)) {
 		o.violate(l, "", "untrue", "status.clusterSummary is about another number than %d", len(has))
+	}
+}
+
+// judgeVersions sees that what is shipped can be returned to: it is the newest of the versions, and not too many are kept beside it.
+func (o *oracle) judgeVersions(l *law, fw *v1alpha1.FleetWorkload) {
+	is, err := revisions.VersionOf(fw, revisions.Of(&fw.Spec))
+	kept, record := o.w.versionsOf[fw.UID], fw.Status.SpecRevision
+	switch {
+	case err != nil || record == nil || record.Name != is.Name:
+		o.violate(l, "", "untrue", "it is Ready with %s, and the newest version on record is %+v", is.Name, record)
+	case len(kept) != int(*record.Older)+1 || len(kept) > mostOlder+1:
+		o.violate(l, "", "untrue", "%d versions are kept, and %d older ones are on record", len(kept), *record.Older)
+	case slices.ContainsFunc(kept, func(k revisions.Kept) bool {
+		return k.Number > *record.Number || (k.Name == is.Name) != (k.Number == *record.Number)
+	}):
+		o.violate(l, "", "untrue", "%+v is on record, and kept are %v", record, kept)
 	}
 }
 

@@ -88,11 +88,15 @@ func seconds(n int) *v1alpha1.Duration {
 
 func ptr[T any](v T) *T { return &v }
 
+// mostOlder is how many older versions of what is shipped are kept: fewer than histories have.
+const mostOlder = 2
+
 // object is the spec as the API has it.
 func (s spec) object() v1alpha1.FleetWorkloadSpec {
 	out := v1alpha1.FleetWorkloadSpec{
 		Backend: s.Backend, Replicas: ptr(int32(s.Replicas)), Template: runtime.RawExtension{Raw: s.template()},
 		Placement: s.placement(), ConflictPolicy: v1alpha1.ConflictPolicyFail, DeletionPolicy: v1alpha1.DeletionPolicyDelete,
+		RevisionHistoryLimit: ptr(int32(mostOlder)),
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(s.Over)) {
 		out.Overrides = append(out.Overrides, v1alpha1.Override{Clusters: called(cluster), Env: []v1alpha1.EnvOverride{

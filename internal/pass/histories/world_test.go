@@ -14,6 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
 // history is all that happens: the same history goes the same way each time.
@@ -46,6 +47,8 @@ type world struct {
 	kinds    *interpreter.Registry
 	kept     map[string]*v1alpha1.FleetWorkloadSpec
 	atOnce   int
+	// versionsOf are the versions of what FleetWorkloads have shipped, by their UIDs.
+	versionsOf map[types.UID][]revisions.Kept
 
 	// luck is nil while everything goes well.
 	luck *rand.Rand
@@ -65,7 +68,7 @@ func beginning() time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) 
 func newWorld(h history, kinds *interpreter.Registry) *world {
 	w := &world{
 		now: beginning(), clusters: map[string]*cluster{}, op: operator{waits: map[string]bool{}}, kinds: kinds,
-		kept: map[string]*v1alpha1.FleetWorkloadSpec{}, atOnce: h.AtOnce, cut: -1,
+		kept: map[string]*v1alpha1.FleetWorkloadSpec{}, versionsOf: map[types.UID][]revisions.Kept{}, atOnce: h.AtOnce, cut: -1,
 	}
 	if w.atOnce == 0 {
 		w.atOnce = 10

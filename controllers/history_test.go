@@ -1,0 +1,332 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
+)
+
+// image is an edit that ships another image.
+func image(n int) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Template.Raw = []byte(strings.Replace(template, "nginx:1", fmt.Sprint("nginx:", n), 1))
+	}
+}
+
+func keepOlder(n int32) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) { fw.Spec.RevisionHistoryLimit = &n }
+}
+
+// kept are the versions that there are, as NUMBER:IMAGE in the order of their numbers, and the record of them.
+func (w *world) kept() (versions, record string) {
+	w.t.Helper()
+	list, fw := &appsv1.ControllerRevisionList{}, w.get()
+	if err := w.client.List(context.Background(), list, client.HasLabels{v1alpha1.LabelHistoryOf}); err != nil {
+		w.t.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	var all []string
+	for i := range list.Items {
+		shipped, ours := revisions.Read(fw, &list.Items[i])
+		if !ours {
+			all = append(all, "foreign")
+			continue
+		}
+		_, of, _ := strings.Cut(string(shipped.Template.Raw), "nginx:")
+		of, _, _ = strings.Cut(of, `"`)
+		all = append(all, fmt.Sprintf("%d:%s", list.Items[i].Revision, of))
+		if r := fw.Status.SpecRevision; r != nil && r.Name == list.Items[i].Name {
+			record = fmt.Sprintf("%d:%s and %d older", *r.Number, of, *r.Older)
+		}
+	}
+	return strings.Join(all, " "), record
+}
+
+func (w *world) expectKept(versions, record string) {
+	w.t.Helper()
+	if v, r := w.kept(); v != versions || r != record {
+		w.t.Errorf("%q are kept, and %q is on record; want %q, %q", v, r, versions, record)
+	}
+}
+
+// through has the reconciler use its client through functions.
+func (w *world) through(funcs interceptor.Funcs) {
+	w.t.Helper()
+	c, is := w.client.(client.WithWatch)
+	if !is {
+		w.t.Fatal("the client cannot watch")
+	}
+	w.Client = interceptor.NewClient(c, funcs)
+}
+
+// restart has another operator go on, which remembers nothing.
+func (w *world) restart() {
+	r := w.Reconciler
+	w.Reconciler = &Reconciler{
+		Kinds: r.Kinds, Client: r.Client, Sources: r.Sources, Backends: r.Backends, Recorder: r.Recorder, Clock: r.Clock,
+		MaxRemovalPercent: r.MaxRemovalPercent, Turns: NewTurns(10),
+	}
+}
+
+// TestWhatIsShippedIsKept: so many versions and no more, each once, the newest on record.
+func TestWhatIsShippedIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) { s.RevisionHistoryLimit = ptr(int32(3)) })
+	w.settle()
+	w.expectKept("1:1", "1:1 and 0 older")
+	for n := 2; n <= 12; n++ {
+		w.edit(image(n))
+		w.settle()
+	}
+	w.expectKept("9:9 10:10 11:11 12:12", "12:12 and 3 older")
+	w.edit(image(10))
+	w.settle()
+	w.expectKept("9:9 11:11 12:12 13:10", "13:10 and 3 older")
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas, fw.Spec.Suspend = ptr(int32(3)), ptr(true) })
+	w.settle()
+	w.expectKept("9:9 11:11 12:12 13:10", "13:10 and 3 older")
+	w.edit(keepOlder(1))
+	w.settle()
+	w.expectKept("12:12 13:10", "13:10 and 1 older")
+	w.edit(keepOlder(0))
+	w.settle()
+	w.expectKept("13:10", "13:10 and 0 older")
+	w.edit(image(12))
+	w.settle()
+	w.expectKept("14:12", "14:12 and 0 older")
+	w.edit(keepOlder(50))
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Template.Raw = []byte(`{"apiVersion":"apps/v1"}`) })
+	w.settle()
+	w.expectKept("14:12", "14:12 and 0 older")
+
+	owner := metav1.GetControllerOf(&w.versionNamed(w.get().Status.SpecRevision.Name).ObjectMeta)
+	if owner == nil || owner.UID != w.get().UID || owner.Kind != "FleetWorkload" {
+		t.Errorf("it does not go with its FleetWorkload: %+v", owner)
+	}
+}
+
+func (w *world) versionNamed(name string) *appsv1.ControllerRevision {
+	w.t.Helper()
+	version := &appsv1.ControllerRevision{}
+	if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: key.Namespace, Name: name}, version); err != nil {
+		w.t.Fatal(err)
+	}
+	return version
+}
+
+// TestHistoryAtRest (law 3): when nothing new is shipped, versions are neither read nor written, after a restart neither.
+func TestHistoryAtRest(t *testing.T) {
+	w := newWorld(t)
+	w.create(nil)
+	w.settle()
+	w.edit(image(2))
+	w.settle()
+	asked := 0
+	w.through(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, is := obj.(*appsv1.ControllerRevision); is {
+				asked++
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*appsv1.ControllerRevisionList); is {
+				asked++
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	before := w.writes
+	w.settle()
+	w.restart()
+	w.settle()
+	if asked != 0 || w.writes != before {
+		t.Errorf("%d reads of versions, %d writes", asked, w.writes-before)
+	}
+	w.edit(image(3))
+	w.settle()
+	if asked == 0 {
+		t.Error("reads are not seen")
+	}
+}
+
+// TestHistoryIsCutOff (law 6): with any one write failing, and another operator going on, the same versions are kept.
+func TestHistoryIsCutOff(t *testing.T) {
+	told := func(cut int) (versions, record string, done bool) {
+		w := newWorld(t)
+		fail := func(obj client.Object) error {
+			_, version := obj.(*appsv1.ControllerRevision)
+			_, workload := obj.(*v1alpha1.FleetWorkload)
+			if cut--; cut == -1 && (version || workload) {
+				return errors.New("cut off")
+			}
+			return nil
+		}
+		w.through(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				return errors.Join(fail(obj), unlessFailed(cut, func() error { return c.Create(ctx, obj, opts...) }))
+			},
+			Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+				return errors.Join(fail(obj), unlessFailed(cut, func() error { return c.Update(ctx, obj, opts...) }))
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				return errors.Join(fail(obj), unlessFailed(cut, func() error { return c.Delete(ctx, obj, opts...) }))
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				return errors.Join(fail(obj), unlessFailed(cut, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) }))
+			},
+		})
+		w.create(func(s *v1alpha1.FleetWorkloadSpec) { s.RevisionHistoryLimit = ptr(int32(1)) })
+		for _, n := range []int{1, 2, 3, 2} {
+			w.edit(image(n))
+			for range 8 {
+				if _, err := w.reconcile(); err != nil || cut == -1 {
+					w.restart()
+				}
+				w.backend.Step()
+			}
+		}
+		versions, record = w.kept()
+		return versions, record, cut >= 0
+	}
+	want, wantRecord, _ := told(1000)
+	if want != "3:3 4:2" || wantRecord != "4:2 and 1 older" {
+		t.Fatalf("uninterrupted: %q, and %q on record", want, wantRecord)
+	}
+	for cut := 0; ; cut++ {
+		versions, record, done := told(cut)
+		if versions != want || record != wantRecord {
+			t.Errorf("cut off at write %d: %q are kept, and %q is on record", cut+1, versions, record)
+		}
+		if done {
+			if cut < 10 {
+				t.Errorf("only %d writes were cut off", cut)
+			}
+			return
+		}
+	}
+}
+
+// unlessFailed does what has not just been cut off.
+func unlessFailed(cut int, do func() error) error {
+	if cut == -1 {
+		return nil
+	}
+	return do()
+}
+
+// TestHistoryThatCannotBeKept holds nothing up, is told, and is kept once that is possible.
+func TestHistoryThatCannotBeKept(t *testing.T) {
+	w := newWorld(t)
+	recorder := events.NewFakeRecorder(100)
+	w.Recorder = recorder
+	w.create(nil)
+	w.settle()
+	forbidden := true
+	w.through(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if forbidden {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}, obj.GetName(), errors.New("exceeded quota"))
+		}
+		return c.Create(ctx, obj, opts...)
+	}})
+	w.edit(image(2))
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	w.expectKept("1:1", "1:1 and 0 older")
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("it is not tried again: %+v, %v", result, err)
+	}
+	if told := recorded(recorder, "HistoryNotKept"); !strings.Contains(told, "exceeded quota") {
+		t.Errorf("the event is %q", told)
+	}
+	forbidden = false
+	w.settle()
+	w.expectKept("1:1 2:2", "2:2 and 1 older")
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("it looks again: %+v, %v", result, err)
+	}
+}
+
+// recorded is the first event with a word among those that were recorded; empty when there is none.
+func recorded(recorder *events.FakeRecorder, word string) string {
+	for {
+		select {
+		case event := <-recorder.Events:
+			if strings.Contains(event, word) {
+				return event
+			}
+		default:
+			return ""
+		}
+	}
+}
+
+// passes lets operator and backend work for a while: one that tries again and again does not settle.
+func (w *world) passes(n int) {
+	w.t.Helper()
+	for range n {
+		if _, err := w.reconcile(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.backend.Step()
+	}
+}
+
+// TestAPlantedVersion is neither believed nor removed: it is in nobody's way but its own version's.
+func TestAPlantedVersion(t *testing.T) {
+	for name, plant := range map[string]func(*appsv1.ControllerRevision){
+		"of nobody":      func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil },
+		"of another":     func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "uid-0" },
+		"without labels": func(r *appsv1.ControllerRevision) { r.Labels, r.OwnerReferences = nil, nil },
+		"with other content": func(r *appsv1.ControllerRevision) {
+			r.Data = runtime.RawExtension{Raw: []byte(`{"template":{"kind":"Evil"}}`)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(func(s *v1alpha1.FleetWorkloadSpec) { s.RevisionHistoryLimit = ptr(int32(0)) })
+			w.edit(image(2))
+			w.settle()
+			planted := w.versionNamed(w.get().Status.SpecRevision.Name)
+			planted.ResourceVersion = ""
+			w.edit(image(1))
+			w.settle()
+			w.expectKept("2:1", "2:1 and 0 older")
+			plant(planted)
+			if err := w.client.Create(t.Context(), planted); err != nil {
+				t.Fatal(err)
+			}
+			before := w.versionNamed(planted.Name)
+			w.edit(image(2))
+			w.passes(8)
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+			if r := w.get().Status.SpecRevision; r.Name == planted.Name {
+				t.Errorf("it is believed: %+v", r)
+			}
+			w.edit(image(3))
+			w.settle()
+			if r := w.get().Status.SpecRevision; *r.Number != 3 || *r.Older != 0 {
+				t.Errorf("it counts: %d, %d older", *r.Number, *r.Older)
+			}
+			if diff := cmp.Diff(before, w.versionNamed(planted.Name)); diff != "" {
+				t.Errorf("it was changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
