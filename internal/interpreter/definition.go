@@ -24,6 +24,8 @@ type Definition struct {
 	Replicas string
 	// PodTemplates lead to the pod template: the first one that a manifest has. Empty for kinds without.
 	PodTemplates []string
+	// NoRestart says why another pod template makes no pods anew; empty for kinds where it does.
+	NoRestart string
 	// Selector leads to the pods' label selector; empty for kinds without.
 	Selector string
 	// SelfRemovals lead to the fields by which an object has its cluster remove it once it has finished; empty for kinds without. They

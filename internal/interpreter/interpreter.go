@@ -121,6 +121,24 @@ func (k *Kind) PodTemplatePath(manifest *unstructured.Unstructured) []string {
 	return nil
 }
 
+// RestartPath leads to the pod template of a manifest by which its pods are made anew. The error says why there is none.
+func (k *Kind) RestartPath(manifest *unstructured.Unstructured) ([]string, error) {
+	name := k.GVK().GroupVersion().String() + " " + k.Definition.Kind
+	path := k.PodTemplatePath(manifest)
+	switch {
+	case k.NoRestart != "":
+		return nil, fmt.Errorf("%s cannot be restarted: %s", k.Definition.Kind, k.NoRestart)
+	case path != nil:
+		return path, nil
+	case len(k.PodTemplates) > 0:
+		return nil, fmt.Errorf("the %s has no pod template: none of %s is there", k.Definition.Kind, strings.Join(k.PodTemplates, ", "))
+	case k.described != nil:
+		return nil, fmt.Errorf("where %s has its pod template is not said: its description in the operator's configuration lacks podTemplatePath", name)
+	default:
+		return nil, fmt.Errorf("where %s has its pod template is not known: it is not built in, nor described under kinds in the operator's configuration", name)
+	}
+}
+
 func split(path string) []string {
 	if path == "" {
 		return nil

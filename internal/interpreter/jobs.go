@@ -2,6 +2,12 @@ package interpreter
 
 import "github.com/fleetworkload/fleetworkload/api/v1alpha1"
 
+// Why jobs make no pods anew.
+const (
+	runsOnce = "it runs once, and what has run is not run again; create another FleetWorkload to run it once more"
+	eachRun  = "each of its runs has pods of its own"
+)
+
 func startTime() Field      { return word("startTime", Min) }
 func completionTime() Field { return word("completionTime", MaxAll) }
 
@@ -11,6 +17,7 @@ func job() Definition {
 	return Definition{
 		Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs",
 		PodTemplates: []string{"spec.template"}, SelfRemovals: []string{"spec.ttlSecondsAfterFinished"},
+		NoRestart: runsOnce,
 		Status: []Field{
 			counter("active"), counter("succeeded"), counter("failed"), hint("ready"), hint("terminating"),
 			startTime(), completionTime(),
@@ -44,6 +51,7 @@ func broadcastJob(version string) Definition {
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "BroadcastJob", Resource: "broadcastjobs",
 		PodTemplates: []string{"spec.template"}, SelfRemovals: []string{"spec.completionPolicy.ttlSecondsAfterFinished"},
+		NoRestart: runsOnce,
 		Status: []Field{
 			told("desired"), told("active"), told("succeeded"), told("failed"),
 			{Name: "phase", Type: TypeString, Combine: Worst, Order: []string{"failed", "paused", "running", "completed"}, Required: true},
@@ -87,6 +95,7 @@ func cronJob() Definition {
 	return Definition{
 		Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs", StatusOptional: true,
 		PodTemplates: []string{"spec.jobTemplate.spec.template"},
+		NoRestart:    eachRun,
 		Status: []Field{
 			activeJobs(), {Name: "activeJob", At: "active[kind=Job].name", Type: TypeString},
 			word("lastScheduleTime", Max), word("lastSuccessfulTime", Min),
@@ -111,6 +120,7 @@ func advancedCronJob(version string) Definition {
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "AdvancedCronJob", Resource: "advancedcronjobs",
 		PodTemplates: []string{"spec.template.jobTemplate.spec.template", "spec.template.broadcastJobTemplate.spec.template"},
+		NoRestart:    eachRun,
 		Status:       []Field{activeJobs(), word("lastScheduleTime", Max), word("type", Equal)},
 		Spec:         []Input{{Name: "paused", At: "spec.paused", Type: TypeBool}},
 		Rules: []Rule{
@@ -126,7 +136,7 @@ func advancedCronJob(version string) Definition {
 // so that its controller's own writes raise the generation, and no observedGeneration: only the phase tells.
 func workflow() Definition {
 	return Definition{
-		Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow", Resource: "workflows",
+		Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow", Resource: "workflows", NoRestart: runsOnce,
 		// The second is that of Argo before 3.0.
 		SelfRemovals: []string{"spec.ttlStrategy", "spec.ttlSecondsAfterFinished"},
 		Status: []Field{

@@ -8,7 +8,7 @@ import "github.com/fleetworkload/fleetworkload/api/v1alpha1"
 func sidecarSet(version string) Definition {
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "SidecarSet", Resource: "sidecarsets", ClusterScoped: true,
-		Selector: "spec.selector",
+		Selector: "spec.selector", NoRestart: "its pods are other workloads': restart those",
 		Status: []Field{
 			observedGeneration(), told("matchedPods"), told("updatedPods"), told("readyPods"), counter("updatedReadyPods"),
 			word("latestRevision", Equal),

@@ -47,7 +47,8 @@ type Version struct {
 	Raw []byte
 }
 
-// VersionOf names what is shipped. What it holds, and whose it is, is part of the name, so that nothing else is taken for it.
+// VersionOf names what is shipped. What it holds, and whose it is, is part of the name, so that nothing else is taken for it. The order of
+// keys is that of API servers, which sort them.
 func VersionOf(fw *v1alpha1.FleetWorkload, shipped Shipped) (Version, error) {
 	raw, err := json.Marshal(shipped)
 	if err != nil {

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
+)
+
+const historyLong = `Show what a FleetWorkload has shipped: the versions of template, companions, dependencies and overrides that are kept
+(spec.revisionHistoryLimit), each with what it changed. What Secrets hold is not shown.`
+
+const historyExample = `  # Which versions are there to go back to?
+  kubectl-fw history web -n shop
+
+  # What did one of them change, and what would going back to it change?
+  kubectl-fw history web -n shop --revision 3
+
+  # The whole of it
+  kubectl-fw history web -n shop --revision 3 -o yaml`
+
+type historyOptions struct {
+	revision int64
+	output   string
+}
+
+func newHistoryCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var opts historyOptions
+	cmd := &cobra.Command{
+		Use:     "history NAME",
+		Short:   "Show the versions that a FleetWorkload has shipped",
+		Long:    historyLong,
+		Example: historyExample,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.check(); err != nil {
+				return err
+			}
+			c, key, err := connectFor(flags, args[0])
+			if err != nil {
+				return err
+			}
+			p, err := readPast(cmd.Context(), c, key)
+			if err != nil {
+				return err
+			}
+			return opts.write(streams.Out, p, time.Now())
+		},
+	}
+	cmd.Flags().Int64Var(&opts.revision, "revision", 0, "show one version: what it changed, and what going back to it would change")
+	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "print the whole version of --revision: json or yaml")
+	return cmd
+}
+
+func (o historyOptions) check() error {
+	switch {
+	case o.output != "" && o.output != "json" && o.output != "yaml":
+		return fmt.Errorf("--output %q: choose json or yaml, or leave it out for what has changed", o.output)
+	case o.output != "" && o.revision == 0:
+		return fmt.Errorf("--output %s prints one version: say with --revision which one", o.output)
+	case o.revision < 0:
+		return fmt.Errorf("--revision %d: versions are numbered from 1", o.revision)
+	default:
+		return nil
+	}
+}
+
+func (o historyOptions) write(out io.Writer, p *past, now time.Time) error {
+	if o.revision == 0 {
+		return p.writeTable(out, now)
+	}
+	i, err := p.find(o.revision)
+	if err != nil {
+		return err
+	}
+	if o.output == "" {
+		return p.writeVersion(out, i, now)
+	}
+	return p.versions[i].writeWhole(out, o.output)
+}
+
+// past is what is kept of a FleetWorkload.
+type past struct {
+	fw *v1alpha1.FleetWorkload
+	// versions are those that are kept, the oldest first; present is the index of the one that the spec has, -1 when it is not kept.
+	versions []version
+	present  int
+}
+
+// version is what was shipped.
+type version struct {
+	number  int64
+	since   metav1.Time
+	shipped revisions.Shipped
+}
+
+// readPast reads a FleetWorkload and its versions. What others have put among them is left out.
+func readPast(ctx context.Context, c client.Reader, key client.ObjectKey) (*past, error) {
+	fw, err := read(ctx, c, key)
+	if err != nil {
+		return nil, err
+	}
+	list := &appsv1.ControllerRevisionList{}
+	err = c.List(ctx, list, client.InNamespace(fw.Namespace), client.MatchingLabels{v1alpha1.LabelHistoryOf: string(fw.UID)})
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("%w; versions are kept in ControllerRevisions: the right to list them is needed", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("list ControllerRevisions of %s: %w", key, err)
+	}
+	present, err := revisions.VersionOf(fw, revisions.Of(&fw.Spec))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+	p := &past{fw: fw, present: -1}
+	for i := range list.Items {
+		kept := &list.Items[i]
+		shipped, ours := revisions.Read(fw, kept)
+		if !ours {
+			continue
+		}
+		if kept.Name == present.Name {
+			p.present = len(p.versions)
+		}
+		p.versions = append(p.versions, version{number: kept.Revision, since: kept.CreationTimestamp, shipped: shipped})
+	}
+	return p, nil
+}
+
+func (p *past) key() string { return p.fw.Namespace + "/" + p.fw.Name }
+
+// find is the index of a version.
+func (p *past) find(number int64) (int, error) {
+	i := slices.IndexFunc(p.versions, func(v version) bool { return v.number == number })
+	if i < 0 {
+		return 0, fmt.Errorf("revision %d of %s is not kept; there are: %s", number, p.key(), p.numbers())
+	}
+	return i, nil
+}
+
+func (p *past) numbers() string {
+	if len(p.versions) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, v := range p.versions {
+		all = append(all, fmt.Sprint(v.number))
+	}
+	return strings.Join(all, ", ")
+}
+
+// before are the changes that a version has brought; nil and false for the oldest one.
+func (p *past) before(i int) (lines []string, known bool, err error) {
+	if i == 0 {
+		return nil, false, nil
+	}
+	lines, err = changes(p.versions[i-1].shipped, p.versions[i].shipped)
+	return lines, true, err
+}
+
+// mostChanges is how many changes stand in a row of the table.
+const mostChanges = 3
+
+func (p *past) writeTable(out io.Writer, now time.Time) error {
+	fmt.Fprintf(out, "%s: %s kept, with up to %d older than the newest one\n", p.key(), counted(len(p.versions), "version", "versions"),
+		revisions.Limit(&p.fw.Spec))
+	if p.present < 0 {
+		fmt.Fprintln(out, "note: the present spec is not among them: it has not been shipped yet"+unready(p.fw))
+	}
+	if len(p.versions) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintln(w, "REVISION\tPRESENT\tAGE\tCHANGE")
+	for i, v := range p.versions {
+		lines, known, err := p.before(i)
+		if err != nil {
+			return err
+		}
+		row := none
+		if known {
+			row = strings.Join(lines[:min(len(lines), mostChanges)], "; ")
+			if more := len(lines) - mostChanges; more > 0 {
+				row += fmt.Sprintf("; and %d more", more)
+			}
+		}
+		mark := ""
+		if i == p.present {
+			mark = "*"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", v.number, mark, age(&v.since, now), row)
+	}
+	return w.Flush()
+}
+
+func (p *past) writeVersion(out io.Writer, i int, now time.Time) error {
+	fmt.Fprintf(out, "%s, revision %d, first shipped %s ago\n", p.key(), p.versions[i].number, age(&p.versions[i].since, now))
+	switch lines, known, err := p.before(i); {
+	case err != nil:
+		return err
+	case known:
+		writeLines(out, fmt.Sprintf("changed since revision %d", p.versions[i-1].number), lines)
+	default:
+		fmt.Fprintln(out, "it is the oldest that is kept")
+	}
+	if i == p.present {
+		fmt.Fprintln(out, "the present spec is the same")
+		return nil
+	}
+	lines, err := changes(revisions.Of(&p.fw.Spec), p.versions[i].shipped)
+	if err != nil {
+		return err
+	}
+	writeLines(out, "going back to it from the present spec changes", lines)
+	return nil
+}
+
+func writeLines(out io.Writer, head string, lines []string) {
+	fmt.Fprintln(out, head+":")
+	for _, line := range lines {
+		fmt.Fprintln(out, "  "+line)
+	}
+}
+
+// writeWhole prints a version as the part of a FleetWorkload that it is.
+func (v version) writeWhole(out io.Writer, format string) error {
+	shipped, err := masked(v.shipped)
+	if err != nil {
+		return err
+	}
+	whole := struct {
+		Spec revisions.Shipped `json:"spec"`
+	}{shipped}
+	if format == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(whole)
+	}
+	raw, err := yaml.Marshal(whole)
+	if err != nil {
+		return fmt.Errorf("encode revision %d: %w", v.number, err)
+	}
+	_, err = out.Write(raw)
+	return err
+}
