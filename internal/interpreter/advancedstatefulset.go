@@ -17,7 +17,7 @@ func advancedStatefulSet(version string) Definition {
 	}
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "StatefulSet", Resource: "statefulsets",
-		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
+		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, InPlace: []InPlace{statefulSetInPlace("spec")}, Selector: "spec.selector",
 		Status: status,
 		Spec: []Input{
 			desiredInput(),
@@ -30,4 +30,9 @@ func advancedStatefulSet(version string) Definition {
 		Counts:    replicaCounts("availableReplicas"),
 		Partition: &Partition{Path: update + "partition", Meaning: PartitionKept},
 	}
+}
+
+// statefulSetInPlace is the field of an Advanced StatefulSet's spec.
+func statefulSetInPlace(spec string) InPlace {
+	return InPlace{Path: spec + ".updateStrategy.rollingUpdate.podUpdatePolicy", Instead: "ReCreate"}
 }

@@ -5,7 +5,7 @@ package interpreter
 func cloneSet() Definition {
 	return Definition{
 		Group: kruiseGroup, Version: "v1alpha1", Kind: "CloneSet", Resource: "clonesets",
-		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
+		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, InPlace: []InPlace{cloneSetInPlace("spec")}, Selector: "spec.selector",
 		Status: kruiseReplicas(
 			told("updatedReadyReplicas"), hint("updatedAvailableReplicas"), counter("expectedUpdatedReplicas"),
 			word("currentRevision", Equal), word("updateRevision", Equal), word("labelSelector", Equal),
@@ -22,4 +22,9 @@ func cloneSet() Definition {
 		Counts:    replicaCounts("availableReplicas"),
 		Partition: &Partition{Path: "spec.updateStrategy.partition", Meaning: PartitionKept, Percent: true},
 	}
+}
+
+// cloneSetInPlace is the field of a CloneSet's spec.
+func cloneSetInPlace(spec string) InPlace {
+	return InPlace{Path: spec + ".updateStrategy.type", Instead: "ReCreate"}
 }

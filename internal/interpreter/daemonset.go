@@ -82,7 +82,7 @@ func advancedDaemonSet(version, hash, progressive string, progressiveType Type) 
 	}
 	return Definition{
 		Group: kruiseGroup, Version: version, Kind: "DaemonSet", Resource: "daemonsets",
-		PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
+		PodTemplates: []string{"spec.template"}, InPlace: []InPlace{{Path: update + "rollingUpdateType", Instead: "Standard"}}, Selector: "spec.selector",
 		Status: daemonFields(told("updatedNumberScheduled"), Field{Name: hash, Type: TypeString, Combine: Equal, Required: version == "v1alpha1"}),
 		Spec: []Input{
 			{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString},

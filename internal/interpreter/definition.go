@@ -26,6 +26,8 @@ type Definition struct {
 	PodTemplates []string
 	// NoRestart says why another pod template makes no pods anew; empty for kinds where it does.
 	NoRestart string
+	// InPlace are fields by which running pods get new labels and annotations, and are not made anew for them; empty for kinds without.
+	InPlace []InPlace
 	// Selector leads to the pods' label selector; empty for kinds without.
 	Selector string
 	// SelfRemovals lead to the fields by which an object has its cluster remove it once it has finished; empty for kinds without. They
@@ -48,6 +50,13 @@ type Definition struct {
 	CheckReplicas func(manifest map[string]any, n int32) error
 	// Dependencies finds what the kind refers to beside its pod template; nil when nothing.
 	Dependencies func(manifest map[string]any, found *references) error
+}
+
+// InPlace is a field that keeps pods when its value begins with InPlace.
+type InPlace struct {
+	Path string
+	// Instead is the value by which pods are made anew.
+	Instead string
 }
 
 // Combine is how a status field combines over clusters.

@@ -121,7 +121,7 @@ func (k *Kind) PodTemplatePath(manifest *unstructured.Unstructured) []string {
 	return nil
 }
 
-// RestartPath leads to the pod template of a manifest by which its pods are made anew. The error says why there is none.
+// RestartPath leads to the pod template of a manifest by an annotation of which its pods are made anew. The error says why they are not.
 func (k *Kind) RestartPath(manifest *unstructured.Unstructured) ([]string, error) {
 	name := k.GVK().GroupVersion().String() + " " + k.Definition.Kind
 	path := k.PodTemplatePath(manifest)
@@ -129,7 +129,7 @@ func (k *Kind) RestartPath(manifest *unstructured.Unstructured) ([]string, error
 	case k.NoRestart != "":
 		return nil, fmt.Errorf("%s cannot be restarted: %s", k.Definition.Kind, k.NoRestart)
 	case path != nil:
-		return path, nil
+		return path, k.inPlace(manifest)
 	case len(k.PodTemplates) > 0:
 		return nil, fmt.Errorf("the %s has no pod template: none of %s is there", k.Definition.Kind, strings.Join(k.PodTemplates, ", "))
 	case k.described != nil:
@@ -137,6 +137,18 @@ func (k *Kind) RestartPath(manifest *unstructured.Unstructured) ([]string, error
 	default:
 		return nil, fmt.Errorf("where %s has its pod template is not known: it is not built in, nor described under kinds in the operator's configuration", name)
 	}
+}
+
+// inPlace refuses what would only write an annotation into running pods (OpenKruise, pkg/util/inplaceupdate/inplace_update_defaults.go).
+func (k *Kind) inPlace(manifest *unstructured.Unstructured) error {
+	for _, field := range k.InPlace {
+		value, _, err := unstructured.NestedString(manifest.Object, split(field.Path)...)
+		if err == nil && strings.HasPrefix(value, "InPlace") {
+			return fmt.Errorf("%s %q: running pods would get the annotation, and none would be made anew; set it to %s, which by itself changes no pod",
+				field.Path, value, field.Instead)
+		}
+	}
+	return nil
 }
 
 func split(path string) []string {

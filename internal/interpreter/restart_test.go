@@ -49,3 +49,43 @@ func TestRestartPath(t *testing.T) {
 		t.Errorf("a kind that nobody described: %v", err)
 	}
 }
+
+// TestInPlace: OpenKruise writes annotations into running pods where it may, and makes none anew.
+func TestInPlace(t *testing.T) {
+	kinds, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ kind, path, value, want string }{
+		{"apps.kruise.io/v1alpha1 CloneSet", "spec.updateStrategy.type", "InPlaceIfPossible", "set it to ReCreate"},
+		{"apps.kruise.io/v1alpha1 CloneSet", "spec.updateStrategy.type", "InPlaceOnly", "set it to ReCreate"},
+		{"apps.kruise.io/v1alpha1 CloneSet", "spec.updateStrategy.type", "ReCreate", ""},
+		{"apps.kruise.io/v1beta1 StatefulSet", "spec.updateStrategy.rollingUpdate.podUpdatePolicy", "InPlaceIfPossible", "set it to ReCreate"},
+		{"apps.kruise.io/v1alpha1 DaemonSet", "spec.updateStrategy.rollingUpdate.rollingUpdateType", "InPlaceIfPossible", "set it to Standard"},
+		{"apps.kruise.io/v1alpha1 UnitedDeployment", "spec.template.cloneSetTemplate.spec.updateStrategy.type", "InPlaceIfPossible", "set it to ReCreate"},
+		{"apps.kruise.io/v1alpha1 UnitedDeployment", "spec.template.advancedStatefulSetTemplate.spec.updateStrategy.rollingUpdate.podUpdatePolicy",
+			"InPlaceOnly", "set it to ReCreate"},
+		{"apps/v1 Deployment", "spec.strategy.type", "RollingUpdate", ""},
+	} {
+		version, name, _ := strings.Cut(test.kind, " ")
+		kind := kinds.For(schema.FromAPIVersionAndKind(version, name))
+		manifest := &unstructured.Unstructured{Object: map[string]any{}}
+		path := strings.Split(test.path, ".")
+		template := []string{"spec", "template"}
+		if len(path) > 5 { // of a UnitedDeployment
+			template = append(path[:4:4], "template")
+		}
+		for _, set := range []error{
+			unstructured.SetNestedField(manifest.Object, test.value, path...),
+			unstructured.SetNestedMap(manifest.Object, map[string]any{"spec": map[string]any{}}, template...),
+		} {
+			if set != nil {
+				t.Fatal(set)
+			}
+		}
+		_, err := kind.RestartPath(manifest)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.path)) {
+			t.Errorf("%s %s: %v, want %q", test.kind, test.value, err, test.want)
+		}
+	}
+}

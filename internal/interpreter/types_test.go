@@ -62,6 +62,9 @@ func TestPathsAreInTheTypes(t *testing.T) {
 			}
 		}
 		paths := slices.Concat([]string{kind.Replicas, kind.Selector}, kind.PodTemplates, kind.SelfRemovals)
+		for _, field := range kind.InPlace {
+			paths = append(paths, field.Path)
+		}
 		if kind.Partition != nil {
 			paths = append(paths, kind.Partition.Path)
 		}

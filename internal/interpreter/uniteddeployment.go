@@ -26,6 +26,7 @@ func unitedDeployment() Definition {
 	return Definition{
 		Group: kruiseGroup, Version: "v1alpha1", Kind: "UnitedDeployment", Resource: "uniteddeployments",
 		Replicas: "spec.replicas", PodTemplates: unitedTemplates(), Selector: "spec.selector",
+		InPlace: []InPlace{cloneSetInPlace("spec.template.cloneSetTemplate.spec"), statefulSetInPlace("spec.template.advancedStatefulSetTemplate.spec")},
 		Status: []Field{
 			observedGeneration(), told("replicas"), counter("readyReplicas"), told("updatedReplicas"), counter("updatedReadyReplicas"),
 			required("currentRevision", Equal),
