@@ -139,7 +139,6 @@ func newSwitchOff(ctx context.Context, backend string) *switchOff {
 	}{
 		{"divided", cloneSet, onTwo},
 		{"everywhere", deployment, func(*v1alpha1.FleetWorkload) {}},
-		{"adopting", deployment, func(fw *v1alpha1.FleetWorkload) { fw.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt }},
 	} {
 		fw := workload(namespace, w.name, backend, w.kind, 4)
 		w.change(fw)
