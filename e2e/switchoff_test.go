@@ -74,6 +74,9 @@ var _ = Describe("A backend that is switched off for good", Label("laws", "law12
 			}).WithTimeout(readyTimeout).Should(Succeed())
 		}
 		s.worksOn(ctx)
+		By("it knows nothing of what was preserved, and is asked again")
+		out, errOut, err := s.ask(ctx, "--preserve")
+		Expect(err).NotTo(HaveOccurred(), out+errOut)
 		unjoin()
 		s.takeDown(ctx, "karmada")
 		s.worksOn(ctx)
@@ -120,7 +123,10 @@ type switchOff struct {
 	// others is the namespace of somebody else's workload, otherUIDs the objects' identities by member.
 	others    string
 	otherUIDs map[string]types.UID
-	images    int
+	// companions are the identities of what travels along, by member and name.
+	companions map[string]types.UID
+	images     int
+	program    string
 }
 
 func newSwitchOff(ctx context.Context, backend string) *switchOff {
@@ -151,7 +157,25 @@ func newSwitchOff(ctx context.Context, backend string) *switchOff {
 		becomesReady(ctx, r.fw)
 	}
 	s.setOut(ctx)
+	s.companions = s.travelling(ctx)
 	return s
+}
+
+// travelling are the companions that are there.
+func (s *switchOff) travelling(ctx context.Context) map[string]types.UID {
+	GinkgoHelper()
+	found := map[string]types.UID{}
+	for _, name := range world.members {
+		var maps corev1.ConfigMapList
+		Expect(member(name).List(ctx, &maps, client.InNamespace(s.namespace))).To(Succeed())
+		for _, m := range maps.Items {
+			if strings.HasSuffix(m.Name, "-settings") {
+				found[name+"/"+m.Name] = m.UID
+			}
+		}
+	}
+	Expect(found).To(HaveLen(5))
+	return found
 }
 
 // somebodyElses makes a Deployment "others" that is not ours, and waits until it runs on all members.
@@ -179,29 +203,32 @@ func (s *switchOff) move(ctx context.Context) {
 // retire asks whether the backend may be switched off, and makes it so. Somebody else's objects stand against it.
 func (s *switchOff) retire(ctx context.Context, whose string) {
 	GinkgoHelper()
-	program := buildKubectlFW(ctx)
-	run := func(more ...string) (string, string, error) {
-		control := lab.Hub
-		if s.backend == "karmada" {
-			control = lab.Karmada
-		}
-		args := append([]string{"backend", "retire", s.backend, "--config", s.o.path("config.yaml"),
-			"--backend-kubeconfig", world.fleet.Kubeconfig(control)}, more...)
-		return commandLine(ctx, program, s.all[0].fw, args...)
-	}
+	s.program = buildKubectlFW(ctx)
 	By("asking whether it may be switched off")
-	out, errOut, err := run()
+	out, errOut, err := s.ask(ctx)
 	Expect(err).To(HaveOccurred())
 	Expect(errOut).To(Equal("error: backend " + s.backend + " may not be switched off yet\n"))
 	Expect(out).To(MatchRegexp(`(?m)^` + world.members[0] + ` +Deployment ` + s.others + `/others +` + whose + ` +--preserve`))
 	Expect(out).NotTo(ContainSubstring("FleetWorkloads that depend"))
-	out, errOut, err = run("--preserve", "--dry-run")
+	out, errOut, err = s.ask(ctx, "--preserve", "--dry-run")
 	Expect(err).To(HaveOccurred(), errOut)
 	Expect(out).To(ContainSubstring("would preserve what " + whose + " has brought"))
 	By("having what others have brought stay")
-	out, errOut, err = run("--preserve")
+	out, errOut, err = s.ask(ctx, "--preserve")
 	Expect(err).NotTo(HaveOccurred(), out+errOut)
 	Expect(out).To(ContainSubstring("Backend " + s.backend + " may be switched off"))
+}
+
+// ask asks whether the backend may be switched off, as its administrator.
+func (s *switchOff) ask(ctx context.Context, more ...string) (out, errOut string, err error) {
+	GinkgoHelper()
+	control := lab.Hub
+	if s.backend == "karmada" {
+		control = lab.Karmada
+	}
+	args := append([]string{"backend", "retire", s.backend, "--config", s.o.path("config.yaml"),
+		"--backend-kubeconfig", world.fleet.Kubeconfig(control)}, more...)
+	return commandLine(ctx, s.program, s.all[0].fw, args...)
 }
 
 // takeDown ends all of a backend. It is brought up again at the end.
@@ -224,6 +251,7 @@ func (s *switchOff) bringUp(ctx context.Context) {
 func (s *switchOff) worksOn(ctx context.Context) {
 	GinkgoHelper()
 	s.unharmed(ctx)
+	Expect(s.travelling(ctx)).To(Equal(s.companions))
 	for _, name := range world.members {
 		var d appsv1.Deployment
 		Expect(member(name).Get(ctx, client.ObjectKey{Namespace: s.others, Name: "others"}, &d)).To(Succeed())

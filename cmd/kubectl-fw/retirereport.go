@@ -31,7 +31,8 @@ type standing struct {
 
 // add takes a FleetWorkload in when it depends on the backend.
 func (s *standing) add(fw *v1alpha1.FleetWorkload) {
-	why, m := "", fw.Status.Migration
+	var why string
+	m := fw.Status.Migration
 	switch {
 	case m != nil && m.Phase != "" && m.Phase != v1alpha1.MigrationPhaseCompleted && (m.From == s.backend || m.To == s.backend):
 		why = fmt.Sprintf("its migration from %s to %s is in phase %s", m.From, m.To, m.Phase)

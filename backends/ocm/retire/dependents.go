@@ -32,7 +32,7 @@ func dependents(w *workv1.ManifestWork) []backends.Dependent {
 		if err := manifest.UnmarshalJSON(raw.Raw); err != nil {
 			manifest.SetName(w.Name) // the agent cannot read it either
 		}
-		at := reported(w, int32(i)) //nolint:gosec // a ManifestWork does not hold that many
+		at := reported(w, int32(i))
 		if readOnly(w, at) {
 			continue
 		}
