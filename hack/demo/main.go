@@ -1,7 +1,7 @@
 // Command demo shows the operator at work: it starts the test fleet, runs the operator with exactly its own rights,
 // hands it five FleetWorkloads, shows their status while it changes, and then looks at the member clusters whether they
-// really run what was asked. At the end two of them move to the other backend and back, and no pod may notice. Fleet and
-// operator are left running.
+// really run what was asked. Two of them move to the other backend and back; at the end all are on OCM, and Karmada is switched off for
+// good. No pod may notice. Fleet and operator are left running.
 package main
 
 import (
@@ -74,12 +74,13 @@ func (d *demo) run(ctx context.Context) error {
 		{"Watch them become ready", d.watch},
 		{"Look at the member clusters: do they run what was asked?", d.prove},
 		{"Hand a CloneSet and an Advanced StatefulSet over to OCM and back, with an eye on every pod", d.handOver},
+		{"Move everything to OCM, and switch Karmada off for good", d.switchOff},
 	} {
 		if err := p.step(ctx, step.title, step.run); err != nil {
 			return d.withLogs(ctx, err)
 		}
 	}
-	fmt.Fprintf(d.out, "\nEverything runs as asked, and no pod noticed the hand-over, after %s.\n", time.Since(began).Round(time.Second))
+	fmt.Fprintf(d.out, "\nEverything runs as asked, Karmada is off, and no pod noticed, after %s.\n", time.Since(began).Round(time.Second))
 	d.sayNext()
 	return nil
 }

@@ -22,12 +22,14 @@ Fleet and operator go on running. Try:
   kubectl -n %[3]s scale fleetworkload cloneset-karmada --replicas=18
   kubectl -n %[3]s wait fleetworkload cloneset-karmada --for=condition=Ready --timeout=2m
 
-  # What would be written to the backend, and what if it were the other one?
-  kubectl fw -n %[3]s render --config %[4]s -f config/samples/deployment-karmada.yaml
-  kubectl fw -n %[3]s render --config %[4]s -f config/samples/deployment-karmada.yaml --backend ocm
+  # What is written to the backend?
+  kubectl fw -n %[3]s render --config %[4]s -f config/samples/deployment-ocm.yaml
 
-  # Hand a workload over to OCM once more, and watch; back again with --to karmada, from wherever it is
-  kubectl fw -n %[3]s migrate cloneset-karmada --to ocm --wait
+  # What was shipped, and back to an image before
+  kubectl -n %[3]s patch fleetworkload deployment-ocm --type=json \
+    -p '[{"op":"replace","path":"/spec/template/spec/template/spec/containers/0/image","value":"nginx:1.28"}]'
+  kubectl fw -n %[3]s history deployment-ocm
+  kubectl fw -n %[3]s undo deployment-ocm
 
   # Lose a member cluster, watch its numbers turn stale (about a minute), get it back
   go run ./e2e/lab/cmd/lab --dir %[5]s member pause member1
@@ -38,7 +40,7 @@ Fleet and operator go on running. Try:
   kubectl --kubeconfig %[6]s -n %[3]s get deployments,clonesets,pods
 
 The operator is process %[7]d, its log %[8]s.
-make demo    does all of it again, with the operator built anew
+make demo    does all of it again, with Karmada back and the operator built anew
 make lab-down    stops everything and removes its state
 `, d.fleet.Kubeconfig(lab.Hub), d.fleet.Kubectl(), namespace, relative(d.path("operator.yaml")),
 		relative(d.fleet.Dir()), relative(d.fleet.Kubeconfig("member1")), d.operator.pid, relative(d.operator.log))

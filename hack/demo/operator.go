@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,7 +57,7 @@ func (d *demo) runOperator(ctx context.Context, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "%-8s token of ServiceAccount %s/%s in %s\n", cluster, install.Namespace, install.Account, relative(d.kubeconfig(cluster)))
 	}
-	if err := d.writeConfig(); err != nil {
+	if err := d.writeConfig("karmada", "ocm"); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -97,17 +98,18 @@ func (d *demo) issueKubeconfig(ctx context.Context, cluster string) error {
 	return os.WriteFile(d.kubeconfig(cluster), raw, 0o600)
 }
 
-// writeConfig writes the operator's configuration: both backends, the hub being the management cluster too.
-func (d *demo) writeConfig() error {
+// writeConfig writes the operator's configuration with these backends; the hub is the management cluster too.
+func (d *demo) writeConfig(names ...string) error {
+	backends := []config.Backend{
+		{Name: "karmada", Type: config.TypeKarmada, Connection: config.Connection{KubeconfigFile: d.kubeconfig(lab.Karmada)}},
+		{
+			Name: "ocm", Type: config.TypeOCM, Connection: config.Connection{InCluster: &struct{}{}},
+			OCM: &config.OCM{ClusterSets: []string{"global"}},
+		},
+	}
 	raw, err := yaml.Marshal(config.Configuration{
 		APIVersion: config.APIVersion, Kind: config.Kind,
-		Backends: []config.Backend{
-			{Name: "karmada", Type: config.TypeKarmada, Connection: config.Connection{KubeconfigFile: d.kubeconfig(lab.Karmada)}},
-			{
-				Name: "ocm", Type: config.TypeOCM, Connection: config.Connection{InCluster: &struct{}{}},
-				OCM: &config.OCM{ClusterSets: []string{"global"}},
-			},
-		},
+		Backends: slices.DeleteFunc(backends, func(b config.Backend) bool { return !slices.Contains(names, b.Name) }),
 	})
 	if err != nil {
 		return fmt.Errorf("encode the operator's configuration: %w", err)

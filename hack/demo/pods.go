@@ -211,21 +211,25 @@ func (w *podWatch) verdict(out io.Writer) error {
 	return nil
 }
 
-// printPods shows the pods' UIDs before, between and after. It is an error when a pod is not the same all the time.
-func printPods(out io.Writer, before, between, after map[podName]pod) error {
+// allPods are the pods that were there at any of the times, in the order of their names.
+func allPods(times ...map[podName]pod) []podName {
 	all := map[podName]bool{}
-	for _, pods := range []map[podName]pod{before, between, after} {
+	for _, pods := range times {
 		for name := range pods {
 			all[name] = true
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(all), func(a, b podName) int {
+	return slices.SortedFunc(maps.Keys(all), func(a, b podName) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.cluster, b.cluster))
 	})
+}
+
+// printPods shows the pods' UIDs before, between and after. It is an error when a pod is not the same all the time.
+func printPods(out io.Writer, before, between, after map[podName]pod) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintln(w, "POD\tCLUSTER\tUID BEFORE\tON OCM\tUID AFTER\tRESTARTS\tTHE SAME")
 	var changed []error
-	for _, name := range names {
+	for _, name := range allPods(before, between, after) {
 		a, b, c := before[name], between[name], after[name]
 		onOCM, same := b.uid, "yes"
 		if onOCM == a.uid {
