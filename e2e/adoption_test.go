@@ -11,9 +11,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -196,6 +198,65 @@ var _ = Describe("Taking over what somebody has a backend run", Label("handover"
 		Expect(podUIDs(ctx, fw)).To(Equal(pods))
 		Expect(objectUIDs(ctx, fw, deployment)).To(Equal(objects))
 		watched.undisturbed(0)
+		remove(ctx, fw)
+	})
+	It("leaves what has no replicas, and companions, to somebody else's ManifestWork", Label("ocm"), func(ctx SpecContext) {
+		sharedOperator(ctx)
+		cluster, namespace := world.members[0], newNamespace(ctx, "adopt")
+		const (
+			agent = `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"agent","namespace":"%s"},"spec":{"selector":{"matchLabels":{"app":"agent"}},` +
+				`"template":{"metadata":{"labels":{"app":"agent"}},"spec":{"containers":[{"name":"main","image":"` + imageOld + `"}]}}}}`
+			settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"%s"},"data":{"value":"%s"}}`
+		)
+		theirs := func(name, manifest string) *unstructured.Unstructured {
+			work := &unstructured.Unstructured{}
+			Expect(json.Unmarshal([]byte(`{"spec":{"workload":{"manifests":[`+manifest+`]}}}`), &work.Object)).To(Succeed())
+			work.SetGroupVersionKind(manifestWork)
+			work.SetNamespace(cluster)
+			work.SetName(namespace + "-" + name)
+			Expect(hub().Create(ctx, work)).To(Succeed())
+			return work
+		}
+		ensureNamespace(ctx, member(cluster), namespace)
+		workOfAgent := theirs("agent", fmt.Sprintf(agent, namespace))
+		workOfSettings := theirs("settings", fmt.Sprintf(settings, namespace, "theirs"))
+		object := func(obj client.Object, name string) types.UID {
+			GinkgoHelper()
+			Eventually(func() error { return member(cluster).Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj) }).
+				WithContext(ctx).Should(Succeed())
+			return obj.GetUID()
+		}
+		agents, maps := object(&appsv1.DaemonSet{}, "agent"), object(&corev1.ConfigMap{}, "settings")
+
+		fw := workload(namespace, "agent", "ocm", deployment, 1)
+		fw.Spec.Template.Raw, fw.Spec.Replicas = []byte(fmt.Sprintf(agent, namespace)), nil
+		fw.Spec.Placement.Clusters, fw.Spec.ConflictPolicy = on(cluster), v1alpha1.ConflictPolicyAdopt
+		fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(fmt.Sprintf(settings, namespace, "ours"))}}
+		create(ctx, fw)
+		letGo := func(work *unstructured.Unstructured) {
+			GinkgoHelper()
+			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNameConflict)).To(And(ContainSubstring(work.GetName()), ContainSubstring("Orphan")))
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"deleteOption":{"propagationPolicy":"Orphan"}}}`))
+			Expect(hub().Patch(ctx, work, patch)).To(Succeed())
+			Eventually(func(g Gomega) {
+				g.Expect(hub().Get(ctx, client.ObjectKeyFromObject(work), work)).To(Succeed())
+				g.Expect(appliedAt(work)).To(Equal(work.GetGeneration()))
+			}).WithContext(ctx).Should(Succeed())
+			Expect(hub().Delete(ctx, work)).To(Succeed())
+		}
+		Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNameConflict)).To(ContainSubstring(workOfSettings.GetName()))
+		live := &corev1.ConfigMap{}
+		object(live, "settings")
+		Expect(live.Data).To(HaveKeyWithValue("value", "theirs"), "it was not written")
+		letGo(workOfSettings)
+		eventually(ctx, fw, readyTimeout, func(g Gomega) {
+			g.Expect(condition(fw, v1alpha1.ConditionReady).Message).To(ContainSubstring(workOfAgent.GetName()))
+		})
+		letGo(workOfAgent)
+		becomesReady(ctx, fw)
+		Expect(object(&appsv1.DaemonSet{}, "agent")).To(Equal(agents))
+		Expect(object(live, "settings")).To(Equal(maps))
+		Expect(live.Data).To(HaveKeyWithValue("value", "ours"))
 		remove(ctx, fw)
 	})
 })

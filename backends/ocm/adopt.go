@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -26,12 +28,8 @@ func (d *Driver) refuseCarried(ctx context.Context, works map[string]*unstructur
 		if !s.probe || !r.probed(s).Exists {
 			return "", nil
 		}
-		list := listOf(manifestWorkGVK)
-		if err := d.hub.List(ctx, list, client.InNamespace(cluster)); err != nil {
-			return "", explain("list ManifestWorks of cluster "+cluster, err)
-		}
-		if name := carrying(list.Items, r.manifest); name != "" {
-			return "", carriedBy(cluster, name, r.manifest)
+		if err := d.refuseOthers(ctx, cluster, r.manifest); err != nil {
+			return "", err
 		}
 		if owner, owned := r.values[feedbackOwner].(string); owned {
 			return "", ownedBy(cluster, owner)
@@ -41,8 +39,27 @@ func (d *Driver) refuseCarried(ctx context.Context, works map[string]*unstructur
 	return err
 }
 
-// carrying is the name of a ManifestWork, not ours, that carries the manifest's object; empty when there is none.
-func carrying(works []unstructured.Unstructured, manifest map[string]any) string {
+// refuseOthers fails when a ManifestWork of somebody else carries the manifest's object to the cluster. The cache knows ours alone, so the
+// hub is asked: only when something begins to be delivered that takes over what it finds.
+func (d *Driver) refuseOthers(ctx context.Context, cluster string, manifest map[string]any) error {
+	list := listOf(manifestWorkGVK)
+	if err := d.hub.List(ctx, list, client.InNamespace(cluster)); err != nil {
+		return explain("list ManifestWorks of cluster "+cluster, err)
+	}
+	if other := carrying(list.Items, manifest); other != nil {
+		return carriedBy(other, manifest)
+	}
+	return nil
+}
+
+// begins tells whether a move begins to deliver what was not delivered until now.
+func (m move) begins(live *unstructured.Unstructured, s state) bool {
+	return m.write == writeWork && m.strategy != workv1.UpdateStrategyTypeReadOnly &&
+		(live == nil || s.strategy == workv1.UpdateStrategyTypeReadOnly)
+}
+
+// carrying is a ManifestWork, not ours, that carries the manifest's object; nil when there is none.
+func carrying(works []unstructured.Unstructured, manifest map[string]any) *unstructured.Unstructured {
 	wanted := identity(manifest)
 	for i := range works {
 		if works[i].GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator {
@@ -53,20 +70,27 @@ func carrying(works []unstructured.Unstructured, manifest map[string]any) string
 			other, _ := m.(map[string]any)
 			return identity(other) == wanted
 		}) {
-			return works[i].GetName()
+			return &works[i]
 		}
 	}
-	return ""
+	return nil
 }
 
-func carriedBy(cluster, name string, manifest map[string]any) error {
+func carriedBy(other *unstructured.Unstructured, manifest map[string]any) error {
+	cluster, name := other.GetNamespace(), other.GetName()
+	remedy := fmt.Sprintf("set spec.deleteOption.propagationPolicy of that ManifestWork to Orphan, wait until its condition Applied has that "+
+		"generation, and delete it: kubectl delete manifestwork %s -n %s. The rest goes by itself", name, cluster)
+	// A namespace has no dot (manifestWorkReplicaSetKey in ocm pkg/work/hub).
+	if namespace, set, found := strings.Cut(other.GetLabels()[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey], "."); found {
+		remedy = fmt.Sprintf("set spec.manifestWorkTemplate.deleteOption.propagationPolicy of ManifestWorkReplicaSet %s/%s, which has made it, to "+
+			"Orphan, wait until the condition Applied of all its ManifestWorks has their generation, and delete it: "+
+			"kubectl delete manifestworkreplicaset %s -n %s. The rest goes by itself", namespace, set, set, namespace)
+	}
 	return &backends.Error{
 		Code: backends.CodeNameConflict, Field: "conflictPolicy", Value: string(v1alpha1.ConflictPolicyAdopt),
 		Message: fmt.Sprintf("ManifestWork %s/%s, which is not the operator's, carries %s %s; nothing was taken over",
 			cluster, name, manifest["kind"], (&unstructured.Unstructured{Object: manifest}).GetName()),
-		Remedy: fmt.Sprintf("set spec.deleteOption.propagationPolicy of that ManifestWork to Orphan, or SelectivelyOrphan for this object, "+
-			"wait until its condition Applied has that generation, and delete it: "+
-			"kubectl delete manifestwork %s -n %s. The rest goes by itself", name, cluster),
+		Remedy: remedy,
 	}
 }
 

@@ -396,6 +396,11 @@ func (d *Driver) applyWork(
 		// What runs may need what is on its way, so it is not changed before.
 		return in.missing, nil
 	}
+	if p.desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt && m.begins(live, s) {
+		if err := d.refuseOthers(ctx, target.cluster, firstManifest(target.work)); err != nil {
+			return "", err
+		}
+	}
 	switch m.write {
 	case writeWork:
 		wrote, err := d.writeWork(ctx, live, p.variants.of(target.work, m), m, p.desired.Key)

@@ -64,6 +64,9 @@ func (d *Driver) applyCarrier(
 			return "", err
 		}
 		m := next(state{}, in)
+		if err := d.refuseOthersOf(ctx, desired, c, m, nil, state{}); err != nil {
+			return "", err
+		}
 		return title + ": " + awaited(m), d.createCarrier(ctx, c, variant(c.work, m), needOf(nil, desired.Key, target, c), desired.Key)
 	}
 	if live.GetDeletionTimestamp() != nil {
@@ -87,6 +90,9 @@ func (d *Driver) applyCarrier(
 	if m.write != writeWork {
 		return awaiting(title, m.waiting), nil
 	}
+	if err := d.refuseOthersOf(ctx, desired, c, m, live, s); err != nil {
+		return "", err
+	}
 	wanted := variant(c.work, m)
 	after := asWritten(live, wanted, need)
 	changed := !sameSpec(live, wanted) || live.GetAnnotations()[annotationRemoving] != "" ||
@@ -95,6 +101,16 @@ func (d *Driver) applyCarrier(
 		return "", err
 	}
 	return awaitCarrier(c.companion, s, m, changed), nil
+}
+
+// refuseOthersOf fails when a companion that is about to be taken over is carried by somebody else.
+func (d *Driver) refuseOthersOf(
+	ctx context.Context, desired backends.Desired, c carrier, m move, live *unstructured.Unstructured, s state,
+) error {
+	if desired.ConflictPolicy != v1alpha1.ConflictPolicyAdopt || !m.begins(live, s) {
+		return nil
+	}
+	return d.refuseOthers(ctx, c.work.GetNamespace(), firstManifest(c.work))
 }
 
 // needOf is the need of a carrier with that FleetWorkload among its users.
