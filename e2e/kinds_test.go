@@ -340,6 +340,9 @@ func comparable(fw *v1alpha1.FleetWorkload) string {
 	GinkgoHelper()
 	s := fw.Status.DeepCopy()
 	s.Backend, s.Revision, s.Placement, s.ObservedGeneration, s.Workload = "", "", nil, nil, nil
+	if s.SpecRevision != nil {
+		s.SpecRevision.Name = "" // of the UID
+	}
 	for i := range s.Conditions {
 		s.Conditions[i].LastTransitionTime, s.Conditions[i].ObservedGeneration = metav1.Time{}, 0
 	}

@@ -357,7 +357,7 @@ func essence(obj *unstructured.Unstructured) map[string]any {
 var (
 	uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// names that end in a hash: of the namespace, of a UID, or random.
-	names = regexp.MustCompile(`\bweb-[0-9a-z]{5,12}\b`)
+	names = regexp.MustCompile(`\bweb-(revision-[0-9a-f]{16}|[0-9a-z]{5,12})\b`)
 	// hashes that the operator makes.
 	hashes = regexp.MustCompile(`\b([0-9a-f]{10}|[0-9a-f]{12})\b`)
 )
