@@ -24,6 +24,9 @@ type podWatch struct {
 	stop      func()
 	done      sync.WaitGroup
 
+	// leaving were on their way out when the watch began: the last of a roll-out, whose going is nobody's harm.
+	leaving map[string]bool
+
 	mu            sync.Mutex
 	pods          map[string]podSeen
 	start, lowest int
@@ -52,7 +55,7 @@ func seen(pod *corev1.Pod) podSeen {
 func watchPods(namespace string) *podWatch {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &podWatch{namespace: namespace, pods: map[string]podSeen{}, stop: cancel}
+	w := &podWatch{namespace: namespace, leaving: map[string]bool{}, pods: map[string]podSeen{}, stop: cancel}
 	DeferCleanup(cancel)
 	watchers := map[string]watch.Interface{}
 	for _, name := range world.members {
@@ -60,7 +63,12 @@ func watchPods(namespace string) *podWatch {
 		Expect(err).NotTo(HaveOccurred())
 		watchers[name] = watcher
 		for i := range list.Items {
-			w.pods[w.key(name, &list.Items[i])] = seen(&list.Items[i])
+			pod := &list.Items[i]
+			if key := w.key(name, pod); pod.DeletionTimestamp != nil {
+				w.leaving[key] = true
+			} else {
+				w.pods[key] = seen(pod)
+			}
 		}
 	}
 	w.start = w.ready()
@@ -138,6 +146,9 @@ func (w *podWatch) see(cluster string, pod *corev1.Pod, deleted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := w.key(cluster, pod)
+	if w.leaving[key] {
+		return
+	}
 	before, known := w.pods[key]
 	now := seen(pod)
 	told := fmt.Sprintf("%s/%s (%s) ", cluster, pod.Name, pod.UID)
