@@ -50,6 +50,8 @@ const (
 	ProbeOnly = "what runs is asked, and not changed"
 	// probeAnswer and probeEnd are around the number, or a question mark, in what Retain refuses such a manifest with.
 	probeAnswer, probeEnd = "fleetworkload probe: the member object has ", " replicas"
+	// annotationResolution is Karmada's, on a manifest: whether it overwrites an object that is somebody else's.
+	annotationResolution = "work.karmada.io/conflict-resolution"
 )
 
 var probePattern = regexp.MustCompile(regexp.QuoteMeta(probeAnswer) + `(\d+|\?)` + regexp.QuoteMeta(probeEnd))
@@ -224,7 +226,7 @@ func retention(kind *interpreter.Kind, s *script) {
 		s.add("read")
 		s.write("\nlocal replicasPath = %s\n", keys(kind.Replicas))
 		s.add("retainprobe")
-		s.replace("@probe@", LabelProbe, "@answer@", probeAnswer, "@end@", probeEnd)
+		s.replace("@probe@", LabelProbe, "@answer@", probeAnswer, "@end@", probeEnd, "@resolution@", annotationResolution)
 	}
 }
 

@@ -201,7 +201,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestRetentionAnswersAProbe: and nothing else is retained, but for replicas that are asked for.
+// TestRetentionAnswersAProbe: and nothing else is retained, but for replicas that are asked for. That Karmada overwrites is said to no member.
 func TestRetentionAnswersAProbe(t *testing.T) {
 	for _, kind := range kinds(t) {
 		if kind.Replicas != "spec.replicas" {
@@ -228,6 +228,18 @@ func TestRetentionAnswersAProbe(t *testing.T) {
 			}
 			if !answered || got != want {
 				t.Errorf("%s: %s: %v", kind.GVK(), spec, err)
+			}
+		}
+		for found, want := range map[string]string{"overwrite": "abort", "abort": "abort"} {
+			desired := object(`{"app":"web"}`, `{"replicas":2}`)
+			desired.SetAnnotations(map[string]string{"work.karmada.io/conflict-resolution": found, "a": "overwrite"})
+			got, err := p.vm.Retain(desired, object(`{}`, `{"replicas":5}`), p.scripts.Retention)
+			if err != nil {
+				t.Fatal(err)
+			}
+			desired.SetAnnotations(map[string]string{"work.karmada.io/conflict-resolution": want, "a": "overwrite"})
+			if err := same(normal(desired.Object), normal(got.Object)); err != nil {
+				t.Errorf("%s: %v", kind.GVK(), err)
 			}
 		}
 		for labels, want := range map[string]int64{`{"app":"web"}`: 2, `{"resourcetemplate.karmada.io/retain-replicas":"true"}`: 5} {

@@ -78,9 +78,14 @@ end
 local replicasPath = {"spec", "replicas"}
 
 -- A manifest that only probes is never written: how many replicas the member object is to run is told as the reason. What
--- Karmada's own interpreter keeps of a Deployment is kept of all kinds: replicas that an HPA on the member decides.
+-- Karmada's own interpreter keeps of a Deployment is kept of all kinds: replicas that an HPA on the member decides. That Karmada may
+-- overwrite what it finds stays with Karmada, which reads it there alone: the end of that is then no change of the member object.
 function Retain(desiredObj, observedObj)
   local metadata = desiredObj.metadata
+  local annotations = object(metadata) and metadata.annotations
+  if object(annotations) and annotations["work.karmada.io/conflict-resolution"] == "overwrite" then
+    annotations["work.karmada.io/conflict-resolution"] = "abort"
+  end
   local labels = object(metadata) and metadata.labels
   if not object(labels) then
     return desiredObj
