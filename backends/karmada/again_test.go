@@ -57,7 +57,7 @@ func bind(t *testing.T, live *world) {
 
 func TestTheSchedulerIsAskedAgain(t *testing.T) {
 	d := desiredFor("r1", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 3}, share{cluster: "member2", replicas: 2})
-	want, err := render(d)
+	want, err := render(d, world{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestTheSchedulerIsAskedAgain(t *testing.T) {
 	if asked, wait := want.asking(live, clusters, d.Query, at.Add(time.Hour)); wait != 0 || timesAsked(asked.policy) != 10 {
 		t.Errorf("once all are scheduled the count must stay: %d, %s", timesAsked(asked.policy), wait)
 	}
-	other, err := render(desiredFor("r2", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 4}, share{cluster: "member2", replicas: 2}))
+	other, err := render(desiredFor("r2", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 4}, share{cluster: "member2", replicas: 2}), world{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestTheSchedulerIsAskedAgain(t *testing.T) {
 
 func TestTheSchedulerIsNotAskedInVain(t *testing.T) {
 	d := desiredFor("r1", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 3}, share{cluster: "member2", replicas: 2})
-	want, err := render(d)
+	want, err := render(d, world{})
 	if err != nil {
 		t.Fatal(err)
 	}

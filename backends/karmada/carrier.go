@@ -97,7 +97,7 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 	return carrier{companion: c, cluster: cluster, work: work}, nil
 }
 
-// renderCarriers are the Works of all companions, as they are when everything has settled.
+// renderCarriers are the Works of all companions, as they are written where there is none yet, and dispatched.
 func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, t := range desired.Targets {
@@ -184,10 +184,14 @@ func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready 
 	}
 	after.Spec.PreserveResourcesOnDeletion = want.work.Spec.PreserveResourcesOnDeletion
 	if live.Annotations[companions.AnnotationContent] != want.work.Annotations[companions.AnnotationContent] {
-		yes := true
 		after.Annotations[companions.AnnotationContent] = want.work.Annotations[companions.AnnotationContent]
-		after.Spec.Workload, after.Spec.SuspendDispatching = want.work.DeepCopy().Spec.Workload, &yes
-		return carrierStep{patch: after}.waitFor(title, "Karmada to take up the change", ready), nil
+		after.Spec.Workload = want.work.DeepCopy().Spec.Workload
+		if contentOf(live) != want.work.Annotations[companions.AnnotationContent] {
+			yes := true
+			after.Spec.SuspendDispatching = &yes
+			return carrierStep{patch: after}.waitFor(title, "Karmada to take up the change", ready), nil
+		}
+		// It was taken over: what it delivers stays as it is.
 	}
 	step, w := carrierStep{patch: after}, newWork(live)
 	switch {

@@ -101,9 +101,7 @@ func (d *Driver) applyCarrier(
 	if live != nil {
 		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
-	adopt := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt ||
-		t.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && isCarrier(live) && adopts(live)
-	want, err := renderCarrier(desired.Key, t.Cluster, c, adopt)
+	want, err := renderCarrier(desired.Key, t.Cluster, c, mayTakeOver(desired, t, c, live) && takesOver(live, t.Mode))
 	if err != nil {
 		return carrierStep{}, err
 	}
@@ -125,6 +123,16 @@ func (d *Driver) applyCarrier(
 		return step, d.createCarrier(ctx, step.create, c, desired.Key)
 	}
 	return step, d.patchCarrier(ctx, live, step.patch, c)
+}
+
+// mayTakeOver tells whether a companion that is somebody else's may be taken over on a cluster. Who shares one goes on with what another
+// FleetWorkload has begun.
+func mayTakeOver(desired backends.Desired, t backends.Target, c backends.Companion, live *workv1alpha1.Work) bool {
+	if !t.Mode.Owns() {
+		return false
+	}
+	return desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt ||
+		t.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && isCarrier(live) && adopts(live)
 }
 
 // createCarrier never touches a Work that is there: the cache may be behind.

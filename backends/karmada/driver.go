@@ -163,7 +163,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
 	removed := removedOf(desired)
 	desired.Targets = desired.Wanted()
-	want, err := render(desired)
+	want, err := render(desired, world{})
 	if err != nil {
 		return backends.Progress{}, err
 	}
@@ -269,13 +269,13 @@ func holdBack(
 	desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, unseen []string, blocked map[string]string,
 ) (held backends.Desired, want *rendered, stay map[string]string, err error) {
 	held, stay = holdUnsaid(waitingFor(probingClosely(desired, live), blocked), removed, live, fleet, unseen)
-	if want, err = render(held); err != nil {
+	if want, err = render(held, live); err != nil {
 		return held, nil, nil, err
 	}
 	if again := toRecheck(held, want, live); len(again) > 0 {
 		maps.Copy(blocked, again)
 		held = waitingFor(held, again)
-		want, err = render(held)
+		want, err = render(held, live)
 	}
 	return held, want, stay, err
 }

@@ -86,8 +86,14 @@ func (s state) next() decision {
 	// earlier ones are gone.
 	s.overrideStale = (want.needsOverride || live.override != nil) && !ssa.UpToDate(live.override, want.override)
 	final := ssa.UpToDate(live.policy, want.policy)
+	if !s.templateStale && s.overrideStale && final && s.takenOver() {
+		return decision{writes: []write{{object: want.override}}, waiting: "Karmada to take up what it has taken over"}
+	}
 	if !s.templateStale && !s.overrideStale {
+		overwritten := s.overwritten()
 		switch {
+		case final && len(overwritten) > 0:
+			return decision{waiting: "Karmada to take up that it has taken over what is on " + list(overwritten)}
 		case final && live.override != nil && !want.needsOverride:
 			return decision{writes: []write{{object: live.override, remove: true}}}
 		case final && missed(live):
@@ -397,7 +403,8 @@ func notFinal(desired backends.Desired, want *rendered, live world, t backends.T
 	if annotations[v1alpha1.AnnotationRevision] != desired.Revision {
 		return "it has another revision"
 	}
-	if resolution := resolutionOf(desired, t); resolution != "" && annotations[workv1alpha2.ResourceConflictResolutionAnnotation] != resolution {
+	overwrites := annotations[workv1alpha2.ResourceConflictResolutionAnnotation] == overwrite
+	if overwrites != slices.Contains(want.overwriting, t.Cluster) {
 		return "its conflict resolution is another"
 	}
 	rules := rulesFor(want, t.Cluster)

@@ -99,7 +99,7 @@ func TestNumbersThatKarmadaWouldChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = render(d)
+		_, err = render(d, world{})
 		var refusal *backends.Error
 		switch {
 		case test.field == "" && err != nil:

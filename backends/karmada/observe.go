@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
-	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -112,51 +111,6 @@ func (r reader) suspends(cluster string) bool {
 		return false
 	}
 	return suspendsOn(r.suspension, cluster) && suspendsOn(b.Spec.Suspension.Suspension, cluster) && *b.Spec.PreserveResourcesOnDeletion
-}
-
-// resolutionRules are for clusters on which the conflict resolution is another than the policy's: a manifest's own
-// annotation counts (mergeConflictResolution in pkg/controllers/binding). So the others' manifests stay as they are when
-// one cluster adopts, and on an observed cluster nothing is ever overwritten.
-func resolutionRules(desired backends.Desired) []any {
-	clusters := map[string][]string{}
-	for _, t := range desired.Targets {
-		if resolution := resolutionOf(desired, t); resolution != "" {
-			clusters[resolution] = append(clusters[resolution], t.Cluster)
-		}
-	}
-	var rules []any
-	for _, resolution := range []string{abort, overwrite} {
-		if len(clusters[resolution]) == 0 {
-			continue
-		}
-		rules = append(rules, rule(clusters[resolution], resolve(resolution)))
-	}
-	return rules
-}
-
-// resolve is the operation by which a manifest gets a conflict resolution of its own.
-func resolve(resolution string) jsondiff.Op {
-	return jsondiff.Op{
-		Op: jsondiff.OpAdd, Value: resolution,
-		Path: jsondiff.Pointer("metadata", "annotations", workv1alpha2.ResourceConflictResolutionAnnotation),
-	}
-}
-
-// resolutionOf is the conflict resolution of one cluster; empty when it is the policy's.
-func resolutionOf(desired backends.Desired, t backends.Target) string {
-	adopts := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt
-	switch {
-	case t.Mode == backends.ModeProbe:
-		return abort
-	case t.Mode == probeClosely:
-		return overwrite
-	case t.Mode == backends.ModeAdopt && !adopts:
-		return overwrite
-	case t.Mode == backends.ModeObserve && adopts:
-		return abort
-	default:
-		return ""
-	}
 }
 
 // sparing returns what is rendered with the clusters spared.

@@ -3,6 +3,7 @@ package karmada
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	configv1alpha1 "github.com/karmada-io/karmada/pkg/apis/config/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/customized/declarative/luavm"
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/default/native"
 	"github.com/karmada-io/karmada/pkg/resourceinterpreter/default/thirdparty"
@@ -207,6 +209,9 @@ func (c controllers) compare(t *testing.T, seed uint64, d backends.Desired, r *r
 			continue
 		}
 		want := target.Manifest.DeepCopy()
+		if slices.Contains(r.overwriting, target.Cluster) {
+			setMarks(want, nil, map[string]string{workv1alpha2.ResourceConflictResolutionAnnotation: overwrite})
+		}
 		// What the driver waits for before it lets a Work go (gate.go).
 		if rules := rulesFor(r, target.Cluster); override != nil && !sameOverrides(record, override.GetName(), rules) {
 			t.Errorf("seed %d, cluster %s: the driver does not know its overrides in %s", seed, target.Cluster, record)

@@ -21,10 +21,11 @@ import (
 const policyPriority = 1_000_000
 
 // Render returns the objects that carry desired out, in the order in which they are written: the Works of companions, the
-// OverridePolicy when any cluster differs, the PropagationPolicy, the template. It returns none while there are no targets.
+// OverridePolicy when any cluster differs, the PropagationPolicy, the template. It returns none while there are no targets. They are as
+// they are written where there is nothing yet.
 func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	desired.Targets = desired.Wanted()
-	r, err := render(desired)
+	r, err := render(desired, world{})
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	return append(objects, r.policy, r.template), nil
 }
 
-// rendered are the objects of one workload, in their final state.
+// rendered are the objects of one workload, in the state that is to be reached.
 type rendered struct {
 	template *unstructured.Unstructured
 	policy   *unstructured.Unstructured
@@ -57,6 +58,8 @@ type rendered struct {
 	held, observed []string
 	// probed are the clusters that are only asked what they run, sorted.
 	probed []string
+	// overwriting are the clusters where Karmada is to take over what it finds, sorted.
+	overwriting []string
 }
 
 // layout is how replicas are expressed.
@@ -73,7 +76,8 @@ type layout struct {
 	replicas map[string]int32
 }
 
-func render(desired backends.Desired) (*rendered, error) {
+// render needs the live world for what is taken over already, and for nothing else.
+func render(desired backends.Desired, live world) (*rendered, error) {
 	if err := checkNames(desired.Workload); err != nil {
 		return nil, err
 	}
@@ -99,6 +103,9 @@ func render(desired backends.Desired) (*rendered, error) {
 		}
 		if observes || t.Mode == backends.ModeHold {
 			r.held = append(r.held, t.Cluster)
+		}
+		if overwrites(desired, t, live) {
+			r.overwriting = append(r.overwriting, t.Cluster)
 		}
 	}
 	if err := r.renderPolicy(desired, l); err != nil {
@@ -179,10 +186,6 @@ func (r *rendered) renderPolicy(desired backends.Desired, l layout) error {
 			"weightPreference":          map[string]any{"staticWeightList": weights},
 		}
 	}
-	resolution := policyv1alpha1.ConflictAbort
-	if desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt {
-		resolution = policyv1alpha1.ConflictOverwrite
-	}
 	spec := map[string]any{
 		"resourceSelectors": resourceSelectors(desired.Workload),
 		"placement": map[string]any{
@@ -193,7 +196,7 @@ func (r *rendered) renderPolicy(desired backends.Desired, l layout) error {
 			"clusterTolerations": []any{map[string]any{"operator": "Exists"}},
 		},
 		"priority":           int64(policyPriority),
-		"conflictResolution": string(resolution),
+		"conflictResolution": string(policyv1alpha1.ConflictAbort), // see overwrites
 	}
 	spec, err := mergePolicyOptions(spec, desired.Options)
 	if err != nil {
@@ -220,16 +223,18 @@ func (r *rendered) renderOverride(desired backends.Desired, l layout) error {
 	if err := checkRecord(rules); err != nil {
 		return err
 	}
-	rules = append(rules, resolutionRules(desired)...)
 	if len(r.probed) > 0 {
 		rules = append(rules, probeRule(r.probed))
 	}
 	if len(l.zeroed) > 0 {
-		// Last, so that nothing makes pods again. Overrides come after Karmada's own replicas (ensureWork in
+		// After all others, so that nothing makes pods again. Overrides come after Karmada's own replicas (ensureWork in
 		// pkg/controllers/binding/common.go).
 		rules = append(rules, rule(l.zeroed, jsondiff.Op{
 			Op: jsondiff.OpReplace, Path: jsondiff.Pointer(desired.Workload.ReplicasPath...), Value: int64(0),
 		}))
+	}
+	if len(r.overwriting) > 0 {
+		rules = append(rules, rule(r.overwriting, resolve(overwrite))) // where withRule has it
 	}
 	r.needsOverride = len(rules) > 0
 	rules = append([]any{revisionRule(desired.Revision)}, rules...)

@@ -18,6 +18,9 @@ func TestWhenToTellAgain(t *testing.T) {
 	s.finish(t, d, "the first change")
 	s.settle()
 	s.finish(t, d, "the first change once more")
+	annotations := s.now.policy.GetAnnotations()
+	delete(annotations, annotationToldAgain) // it may have been told on the way
+	s.now.policy.SetAnnotations(annotations)
 	written := s.now.policy.GetManagedFields()[0].Time.Time
 	for name, test := range map[string]struct {
 		change func(*workv1alpha2.ResourceBinding)

@@ -22,7 +22,7 @@ func thousand(b *testing.B) (backends.Desired, *rendered, world, backends.Fleet)
 		shares, names = append(shares, s), append(names, s.cluster)
 	}
 	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, shares...)
-	want, err := render(d)
+	want, err := render(d, world{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func thousand(b *testing.B) (backends.Desired, *rendered, world, backends.Fleet)
 func BenchmarkRender1000(b *testing.B) {
 	d, _, _, _ := thousand(b)
 	for b.Loop() {
-		if _, err := render(d); err != nil {
+		if _, err := render(d, world{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -56,6 +56,8 @@ type simulation struct {
 	members map[string][]string
 	// made are the members that have the object, shown those of which Karmada's cache has it too.
 	made, shown map[string]bool
+	// foreign are the members whose object is somebody else's: without Karmada's label.
+	foreign map[string]bool
 	// leaks are members on which it stayed when it was to be deleted.
 	leaks []string
 	// released are the clusters that another owner may write since it was said of them; trespasses are writes there.
@@ -67,7 +69,7 @@ type simulation struct {
 
 func newSimulation(seed uint64) *simulation {
 	return &simulation{rand: rand.New(rand.NewPCG(seed, 1)), executed: map[string]*workv1alpha1.WorkSpec{},
-		members: map[string][]string{}, released: map[string]bool{}, made: map[string]bool{}, shown: map[string]bool{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		members: map[string][]string{}, released: map[string]bool{}, made: map[string]bool{}, shown: map[string]bool{}, foreign: map[string]bool{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 // apply is server-side apply by the only manager there is.
@@ -192,6 +194,8 @@ func (s *simulation) detect() {
 	b.Spec.Suspension = util.MergePolicySuspension(b.Spec.Suspension.DeepCopy(), &suspension)
 	preserve := preserves(policy)
 	b.Spec.PreserveResourcesOnDeletion = &preserve
+	resolution, _, _ := unstructured.NestedString(policy.Object, "spec", "conflictResolution")
+	b.Spec.ConflictResolution = policyv1alpha1.ConflictResolution(resolution)
 	switch {
 	case s.binding[0] != nil && cmp.Equal(*before, b.Spec):
 	case s.binding[0] != s.now.binding:
@@ -288,6 +292,12 @@ func (s *simulation) render(template *unstructured.Unstructured, c workv1alpha2.
 	record := s.overrideInto(manifest, c.Name)
 	annotations := manifest.GetAnnotations()
 	annotations[workv1alpha2.ResourceTemplateGenerationAnnotationKey] = strconv.FormatInt(template.GetGeneration(), 10)
+	// As mergeConflictResolution in pkg/controllers/binding.
+	resolution := annotations[workv1alpha2.ResourceConflictResolutionAnnotation]
+	if resolution == "" {
+		resolution = map[bool]string{true: overwrite, false: abort}[b.Spec.ConflictResolution == policyv1alpha1.ConflictOverwrite]
+	}
+	annotations[workv1alpha2.ResourceConflictResolutionAnnotation] = resolution
 	manifest.SetAnnotations(annotations)
 	raw, err := manifest.MarshalJSON()
 	if err != nil {
@@ -299,6 +309,7 @@ func (s *simulation) render(template *unstructured.Unstructured, c workv1alpha2.
 	if old, found := s.now.work(c.Name); found {
 		maps.Copy(obj.Annotations, old.Annotations) // the record of overrides is never taken away
 	}
+	obj.Annotations[workv1alpha2.ResourceConflictResolutionAnnotation] = resolution
 	if record != "" {
 		obj.Annotations[scopeOf(testQuery().Workload).appliedOverrides] = record
 	}
@@ -368,17 +379,23 @@ func (s *simulation) execute() {
 		obj := s.now.works[i].DeepCopy()
 		meta.SetStatusCondition(&obj.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkDispatching, Status: status, Reason: "x"})
 		s.now.works[i] = newWork(obj)
-		if !w.suspended() {
+		switch {
+		case w.suspended():
+		case s.foreign[w.cluster] && !adopts(w.Work):
+			s.say(i, metav1.ConditionFalse, "AppliedFailed", conflictMessage)
+		default:
 			s.deliver(w.cluster, what(w.manifest()))
-			s.made[w.cluster] = true
-			s.say(i, metav1.ConditionTrue, "AppliedSuccessful")
+			s.made[w.cluster], s.foreign[w.cluster] = true, false
+			s.say(i, metav1.ConditionTrue, "AppliedSuccessful", "")
 		}
 	}
 }
 
-func (s *simulation) say(work int, status metav1.ConditionStatus, reason string) {
+func (s *simulation) say(work int, status metav1.ConditionStatus, reason, message string) {
 	obj := s.now.works[work].DeepCopy()
-	meta.SetStatusCondition(&obj.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: status, Reason: reason})
+	meta.SetStatusCondition(&obj.Status.Conditions, metav1.Condition{
+		Type: workv1alpha1.WorkApplied, Status: status, Reason: reason, Message: message,
+	})
 	s.now.works[work] = newWork(obj)
 }
 
@@ -391,7 +408,7 @@ func (s *simulation) misspeak() {
 		return
 	}
 	if i := s.rand.IntN(len(s.now.works)); !s.now.works[i].suspended() {
-		s.say(i, metav1.ConditionFalse, reasonRecreateFailed)
+		s.say(i, metav1.ConditionFalse, reasonRecreateFailed, "already exists")
 		s.misspoken++
 	}
 }
@@ -591,6 +608,9 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 				if wronged := s.wronged(); len(wronged) > 0 {
 					t.Fatalf("seed %d, change %d: %v could not be made again, and that stands", seed, n, wronged)
 				}
+				if told := s.overwriting(); len(told) > 0 && !handsOver(d) {
+					t.Fatalf("seed %d, change %d: at rest, and Karmada is told to overwrite: %v", seed, n, told)
+				}
 			}
 		}
 		for cluster, got := range s.members {
@@ -712,5 +732,86 @@ func randomDesired(r *rand.Rand, n int) backends.Desired {
 		}
 		shares = append(shares, s)
 	}
-	return desiredFor(revisionOf(n), "pause:"+strconv.Itoa(r.IntN(3)), division, shares...)
+	d := desiredFor(revisionOf(n), "pause:"+strconv.Itoa(r.IntN(3)), division, shares...)
+	if r.IntN(2) == 0 {
+		d.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+	}
+	return d
+}
+
+// handsOver tells whether a cluster is being taken over from another backend.
+func handsOver(d backends.Desired) bool {
+	return slices.ContainsFunc(d.Targets, func(t backends.Target) bool { return t.Mode == backends.ModeAdopt })
+}
+
+// overwriting is all that tells Karmada to overwrite what it finds, for a cluster that it has written.
+func (s *simulation) overwriting() (all []string) {
+	resolution, _, _ := unstructured.NestedString(s.now.policy.Object, "spec", "conflictResolution")
+	if resolution == string(policyv1alpha1.ConflictOverwrite) {
+		all = append(all, "the policy")
+	}
+	told := overwrittenBy(s.now.override)
+	for _, w := range s.now.works {
+		if s.made[w.cluster] && (slices.Contains(told, w.cluster) || adopts(w.Work)) {
+			all = append(all, w.cluster)
+		}
+	}
+	return all
+}
+
+// TestWhatWasTakenOverIsNotOverwrittenAgain: with conflictPolicy Adopt, whatever the order of events, each cluster's object is taken over in
+// one step, and a Karmada that comes back from a backup takes over nothing that has become somebody else's. Nor does this one,
+// before the driver has been told.
+func TestWhatWasTakenOverIsNotOverwrittenAgain(t *testing.T) {
+	for seed := range uint64(40) {
+		s := newSimulation(seed)
+		s.misspoken = mostMisspoken
+		shares := []share{{cluster: "m1", replicas: 2}, {cluster: "m2", replicas: 2, greeting: "hola"}, {cluster: "m3", replicas: 3}}
+		adopting := func(n int) backends.Desired {
+			d := desiredFor(revisionOf(n), "pause:"+strconv.Itoa(n), v1alpha1.DivisionTypeDivided, shares...)
+			d.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+			return d
+		}
+		s.foreign = map[string]bool{"m1": true, "m2": true}
+		rest := func(d backends.Desired, when string) {
+			t.Helper()
+			for range 3 {
+				s.finish(t, d, fmt.Sprintf("seed %d, %s", seed, when))
+				if told := s.overwriting(); len(told) > 0 {
+					t.Fatalf("seed %d, %s: Karmada is told to overwrite: %v", seed, when, told)
+				}
+				s.settle()
+			}
+			writes := s.revision
+			if !s.drive(t, d, false) || s.revision != writes {
+				t.Fatalf("seed %d, %s: it is not at rest", seed, when)
+			}
+			for cluster := range s.foreign {
+				if s.foreign[cluster] {
+					t.Fatalf("seed %d, %s: %s was not taken over", seed, when, cluster)
+				}
+			}
+		}
+		first := adopting(1)
+		rest(first, "taken over")
+		backup := slices.Clone(s.now.works)
+		s.foreign["m2"] = true
+		second := adopting(2)
+		rest(second, "somebody else's once more")
+		for i, target := range second.Targets {
+			want := []string{what(first.Targets[i].Manifest), what(target.Manifest)}
+			if got := s.members[target.Cluster]; !slices.Equal(got, want) {
+				t.Fatalf("seed %d, %s saw\n%v\nwant\n%v", seed, target.Cluster, got, want)
+			}
+		}
+		// Another backend owns all of them by now, and Karmada is restored.
+		s.now.works, s.executorWorks, s.executed = backup, backup, map[string]*workv1alpha1.WorkSpec{}
+		s.foreign, s.members = map[string]bool{"m1": true, "m2": true, "m3": true}, map[string][]string{}
+		s.execute()
+		for _, w := range s.now.works {
+			if len(s.members[w.cluster]) > 0 || !conflicts(w) {
+				t.Fatalf("seed %d: restored, and %s was written: %v", seed, w.cluster, s.members[w.cluster])
+			}
+		}
+	}
 }

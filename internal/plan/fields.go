@@ -47,7 +47,7 @@ var Fields = []Field{
 	{Path: "overrides.partition", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.patches", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "migration", Karmada: "suspension and preserveResourcesOnDeletion", OCM: "ReadOnly works", Needs: backends.FeatureModes},
-	{Path: "conflictPolicy", Karmada: "conflictResolution; a probe before anything is taken over", OCM: "a ReadOnly work probes first, since OCM always adopts"},
+	{Path: "conflictPolicy", Karmada: "conflictResolution, of each cluster that is still to be taken over; a probe before anything is taken over", OCM: "a ReadOnly work probes first, since OCM always adopts"},
 	{Path: "deletionPolicy", Karmada: "preserveResourcesOnDeletion", OCM: "deleteOption"},
 	{Path: "suspend", Karmada: "suspension.dispatching", OCM: "works stay as they are", Needs: backends.FeatureHold},
 	{Path: "revisionHistoryLimit", Karmada: "kept on the management cluster", OCM: "kept on the management cluster"},
