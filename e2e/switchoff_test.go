@@ -144,7 +144,8 @@ func newSwitchOff(ctx context.Context, backend string) *switchOff {
 		change func(*v1alpha1.FleetWorkload)
 	}{
 		{"divided", cloneSet, onTwo},
-		{"everywhere", deployment, func(*v1alpha1.FleetWorkload) {}},
+		// A Karmada that comes back must not take over again what it once was told to.
+		{"everywhere", deployment, func(fw *v1alpha1.FleetWorkload) { fw.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt }},
 	} {
 		fw := workload(namespace, w.name, backend, w.kind, 4)
 		w.change(fw)
