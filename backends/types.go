@@ -275,6 +275,8 @@ type ClusterObservation struct {
 	Asked *int32
 	// Revision of the manifest that the backend holds for the cluster; empty when unknown.
 	Revision string
+	// Runs is the revision that the member object bears, where that is reported and may be another one than the driver holds (R11).
+	Runs string
 	// Applied is Unknown until the backend has said so for the manifest it holds.
 	Applied metav1.ConditionStatus
 	// Conflict is true when the cluster has a foreign object of that name and it was left alone.

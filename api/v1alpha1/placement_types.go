@@ -117,6 +117,11 @@ type Placement struct {
 	// failover says when a cluster that is lost is replaced. When absent, never.
 	// +optional
 	Failover *Failover `json:"failover,omitempty"`
+
+	// paused chooses clusters on which nothing changes. One that runs the workload keeps what it runs, with its number of replicas, and is
+	// not left; one that does not run it yet does not get it. When absent, none. Write {} to choose every cluster of the backend.
+	// +optional
+	Paused *ClusterSelector `json:"paused,omitempty"`
 }
 
 // ClusterGroup is one choice among ordered fallbacks.

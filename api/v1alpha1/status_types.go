@@ -372,6 +372,12 @@ type ClusterStatus struct {
 	// +kubebuilder:validation:Enum=True
 	GivenUp metav1.ConditionStatus `json:"givenUp,omitempty"`
 
+	// paused is True when spec.placement.paused chooses the cluster, so that it keeps what it runs. revision is then the one that it
+	// runs, and desired the number of replicas that it keeps. Absent otherwise.
+	// +optional
+	// +kubebuilder:validation:Enum=True
+	Paused metav1.ConditionStatus `json:"paused,omitempty"`
+
 	// message says why, for a person.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

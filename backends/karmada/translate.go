@@ -87,6 +87,9 @@ func (r reader) read(w work) backends.ClusterObservation {
 		c.UID = types.UID(uid)
 		delete(c.Status, lua.FieldUID)
 	}
+	if c.Held {
+		c.Runs, _ = c.Status[lua.FieldRevision].(string)
+	}
 	manifest := w.manifest()
 	if manifest != nil {
 		c.Revision = manifest.GetAnnotations()[v1alpha1.AnnotationRevision]

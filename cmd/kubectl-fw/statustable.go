@@ -55,6 +55,9 @@ func notes(fw *v1alpha1.FleetWorkload) []string {
 	if fw.Spec.Suspend != nil && *fw.Spec.Suspend {
 		out = append(out, "spec.suspend is true: changes do not reach any cluster")
 	}
+	if paused := pausedOf(s); len(paused) > 0 {
+		out = append(out, "spec.placement.paused: nothing changes on "+strings.Join(paused, ", "))
+	}
 	if s.Backend != "" && s.Backend != fw.Spec.Backend {
 		out = append(out, fmt.Sprintf("spec.backend is %s, but backend %s owns the workload", fw.Spec.Backend, s.Backend))
 	}
@@ -62,6 +65,17 @@ func notes(fw *v1alpha1.FleetWorkload) []string {
 		out = append(out, fmt.Sprintf("migration from %s to %s: %s", orNone(m.From), orNone(m.To), orNone(string(m.Phase))))
 	}
 	return out
+}
+
+// pausedOf are the clusters that are paused and have the workload.
+func pausedOf(s v1alpha1.FleetWorkloadStatus) (names []string) {
+	for _, c := range s.Clusters {
+		if c.Paused == metav1.ConditionTrue {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func writeConditions(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time) error {

@@ -28,6 +28,8 @@ type Report struct {
 	Target bool
 	// GivenUp is true when the cluster is lost and others have taken its place: it does not count any more.
 	GivenUp bool
+	// Paused is true when the cluster keeps what it runs (spec.placement.paused).
+	Paused bool
 	// Desired replicas, nil when not known or the kind has none.
 	Desired *int32
 	// Removal is why the workload is taken off the cluster; empty when it is not.
@@ -74,6 +76,8 @@ type Facts struct {
 	Migrating string
 	// Suspended is spec.suspend.
 	Suspended bool
+	// Paused says which replicas are not as the spec asks because clusters are paused; empty when all are.
+	Paused string
 	// Deleting is true once the FleetWorkload is being deleted.
 	Deleting bool
 }
@@ -135,6 +139,12 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 		return out
 	}
 	out.Revision, out.Applied = o.Revision, o.Applied
+	if r.Paused {
+		out.Paused = metav1.ConditionTrue
+		if o.Runs != "" && o.Applied == metav1.ConditionUnknown {
+			out.Revision, out.Applied = o.Runs, metav1.ConditionTrue
+		}
+	}
 	if r.State != nil {
 		s := *r.State
 		out.Replicas, out.Ready, out.Updated, out.Available = s.Replicas, s.Ready, s.Updated, s.Available
@@ -148,10 +158,14 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, removing(r.Removal))
 	case o.Applied == metav1.ConditionFalse:
 		out.Health, out.Message = v1alpha1.HealthDegraded, cmp.Or(o.Message, "the cluster refused the manifest")
+	case r.lacks(revision):
+		out.Health, out.Message = v1alpha1.HealthSuspended, fmt.Sprintf("%s: revision %s waits", pausedMessage, revision)
 	case r.State == nil && o.Held:
 		out.Message = "held back, nothing is sent to the cluster"
 	case r.State == nil:
 		out.Message = cmp.Or(o.Message, "no report from the cluster yet")
+	case r.Paused && (o.Current || o.Runs != ""):
+		out.Health, out.Message = r.State.Health, join(pausedMessage, r.State.Message)
 	case !o.Current || o.Applied != metav1.ConditionTrue || (revision != "" && o.Revision != revision):
 		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, "waiting for a report on the newest manifest")
 	default:
@@ -159,6 +173,22 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 	}
 	out.Message = shorten(out.Message)
 	return out
+}
+
+// pausedMessage says that a cluster is paused.
+const pausedMessage = "paused by spec.placement.paused"
+
+// lacks tells whether a paused cluster runs, as far as is known, another revision than this one.
+func (r Report) lacks(revision string) bool {
+	o := r.Observed
+	switch {
+	case !r.Paused || revision == "" || o == nil || o.Applied == metav1.ConditionFalse:
+		return false
+	case o.Applied == metav1.ConditionUnknown && o.Runs != "":
+		return o.Runs != revision
+	default:
+		return o.Applied != metav1.ConditionTrue || o.Revision != revision
+	}
 }
 
 // removing says that a cluster is left, and why.

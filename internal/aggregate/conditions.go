@@ -63,6 +63,8 @@ func trio(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applied, 
 		stalled = condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
 	case reason == v1alpha1.ReasonSuspended:
 		reconciling.Reason, reconciling.Message = v1alpha1.ReasonSuspended, "spec.suspend is true"
+	case reason == v1alpha1.ReasonPaused:
+		reconciling.Reason, reconciling.Message = v1alpha1.ReasonPaused, "nothing left to do but on clusters of spec.placement.paused"
 	default:
 		if !facts.Reported {
 			ready.Status = metav1.ConditionUnknown
@@ -94,7 +96,7 @@ func verdict(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applie
 	done := scheduled.Status == metav1.ConditionTrue && applied.Status == metav1.ConditionTrue &&
 		healthy.Status == metav1.ConditionTrue && facts.Waiting == "" && facts.Reported
 	switch {
-	case done && stale == "":
+	case done && stale == "" && facts.Paused == "":
 		return v1alpha1.ReasonReady, healthy.Message, false
 	case facts.Suspended:
 		return v1alpha1.ReasonSuspended, "spec.suspend is true, so that changes wait: " + applied.Message, false
@@ -102,10 +104,12 @@ func verdict(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applie
 		return scheduled.Reason, scheduled.Message, false
 	case stale != "":
 		return v1alpha1.ReasonStale, "clusters that cannot be reached: " + stale, false
-	case applied.Status == metav1.ConditionFalse:
+	case applied.Status == metav1.ConditionFalse && applied.Reason != v1alpha1.ReasonPaused:
 		return applied.Reason, applied.Message, false
-	case applied.Status != metav1.ConditionTrue || facts.Waiting != "":
+	case applied.Status == metav1.ConditionUnknown || facts.Waiting != "":
 		return v1alpha1.ReasonApplying, join(facts.Waiting, applied.Message), false
+	case healthy.Status == metav1.ConditionTrue || healthy.Reason == v1alpha1.ReasonPaused: // else it would be Ready
+		return v1alpha1.ReasonPaused, join("spec.placement.paused keeps clusters as they are", facts.Paused, applied.Message), false
 	default:
 		return healthy.Reason, healthy.Message, false
 	}
@@ -145,7 +149,7 @@ func appliedCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.C
 	if !facts.Reported {
 		return condition(v1alpha1.ConditionApplied, metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "the backend cannot be read")
 	}
-	var conflicts, failed, open []string
+	var conflicts, failed, open, paused []string
 	targets := 0
 	for _, r := range facts.Reports {
 		o := r.Observed
@@ -158,6 +162,9 @@ func appliedCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.C
 			conflicts = append(conflicts, r.Name)
 		case o != nil && o.Applied == metav1.ConditionFalse && r.Target:
 			failed = append(failed, r.Name+": "+o.Message)
+		case r.lacks(status.Revision):
+			paused = append(paused, r.Name)
+		case r.Paused && o != nil && o.Applied != metav1.ConditionFalse: // it has the manifest
 		case r.Target && (o == nil || o.Applied != metav1.ConditionTrue || o.Revision != status.Revision):
 			open = append(open, r.Name)
 		case !r.Target:
@@ -173,6 +180,9 @@ func appliedCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.C
 		return condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, list(failed))
 	case targets == 0:
 		return condition(v1alpha1.ConditionApplied, metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "no cluster chosen yet")
+	case len(open) == 0 && len(paused) > 0:
+		return condition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonPaused,
+			fmt.Sprintf("%d clusters have the manifest; paused without it: %s", targets-len(paused), list(paused)))
 	case len(open) > 0:
 		return condition(v1alpha1.ConditionApplied, metav1.ConditionUnknown, v1alpha1.ReasonApplying, "on the way to "+list(open))
 	default:
@@ -204,6 +214,7 @@ func worstHealth(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condit
 	}
 	degraded, missing := with(v1alpha1.HealthDegraded), with(v1alpha1.HealthUnknown)
 	progressing, suspended := with(v1alpha1.HealthProgressing), with(v1alpha1.HealthSuspended)
+	paused := named(status.Clusters, func(r v1alpha1.ClusterStatus) bool { return waitsPaused(r, status.Revision) })
 	switch {
 	case degraded != "":
 		return condition(v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonDegraded, degraded)
@@ -211,6 +222,8 @@ func worstHealth(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condit
 		return unknown(missing)
 	case progressing != "":
 		return condition(v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonProgressing, progressing)
+	case suspended != "" && paused == suspended:
+		return condition(v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonPaused, paused)
 	case suspended != "":
 		return condition(v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonSuspended, suspended)
 	case *summary.Healthy < *summary.Scheduled:
@@ -222,6 +235,11 @@ func worstHealth(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condit
 		return condition(v1alpha1.ConditionHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy,
 			fmt.Sprintf("%s replicas ready on %d clusters", status.Ready, *summary.Healthy))
 	}
+}
+
+// waitsPaused tells whether a cluster is paused and lacks the newest revision.
+func waitsPaused(r v1alpha1.ClusterStatus, revision string) bool {
+	return r.Paused == metav1.ConditionTrue && r.Health == v1alpha1.HealthSuspended && (r.Applied != metav1.ConditionTrue || r.Revision != revision)
 }
 
 // named lists the rows that hold, with their messages, bounded.

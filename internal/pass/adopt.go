@@ -21,7 +21,7 @@ import (
 func (d *Decision) divide(chosen []string) ([]backends.Target, error) {
 	adopts := d.work.plan.Adopts() && d.in.Sides[d.backend].Features[backends.FeatureModes]
 	if adopts && !d.owns() {
-		d.placed.probed = slices.DeleteFunc(slices.Concat(chosen, d.leftOut(chosen)), func(c string) bool { return !d.mustProbe(c) })
+		d.placed.probed = slices.DeleteFunc(slices.Concat(chosen, d.unpinned(d.leftOut(chosen))), func(c string) bool { return !d.mustProbe(c) })
 		if len(d.placed.probed) > 0 {
 			return d.work.plan.Probes(*d.fleet, chosen)
 		}
@@ -42,9 +42,12 @@ func (d *Decision) divide(chosen []string) ([]backends.Target, error) {
 // shares gives each chosen cluster what it is to run. While a cluster is missing for a moment, the others keep what was decided: it would be
 // taken from them again when that one is back.
 func (d *Decision) shares(chosen []string) ([]backends.Target, error) {
-	decided := guard.Decided(d.record.placement)
+	if len(chosen) == 0 {
+		return nil, nil // all of them are paused
+	}
+	decided, beside := guard.Decided(d.record.placement), d.work.plan.Beside(d.kept())
 	if len(d.placed.vanished)+len(d.placed.missing) == 0 || d.edited() {
-		return d.work.plan.Targets(*d.fleet, chosen, d.current())
+		return beside.Targets(*d.fleet, chosen, d.current())
 	}
 	chosen = slices.DeleteFunc(slices.Clone(chosen), func(c string) bool { _, has := decided[c]; return !has })
 	return d.work.plan.Pinned(*d.fleet, chosen, decided)

@@ -156,6 +156,9 @@ func (d *Decision) examine() error {
 	if suspended(d.in.FleetWorkload) {
 		problems = append(problems, "spec.suspend: while it is true nothing changes hands; set it to false")
 	}
+	if paused := d.refusePaused(); paused != "" {
+		problems = append(problems, paused)
+	}
 	if len(d.placed.held) > 0 {
 		problems = append(problems, fmt.Sprintf("spec.placement.failover: %s was given up and keeps what it runs; wait until it is back, or "+
 			"until the others are healthy with purge Graceful, or take it off with purge Immediate", firstOf(d.placed.held)))

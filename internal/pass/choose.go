@@ -21,6 +21,9 @@ func (d *Decision) chooseClusters() error {
 	if err := plan.CheckNames(d.here.Spec, *d.fleet); err != nil {
 		return err
 	}
+	if err := d.pause(); err != nil {
+		return err
+	}
 	selection := d.observed.Selection
 	if !selection.Settled {
 		return d.setUpPlacement(selection)
@@ -28,15 +31,17 @@ func (d *Decision) chooseClusters() error {
 	if err := d.debounce(&selection); err != nil {
 		return err
 	}
+	d.placed.beside = d.selects(&selection)
 	choice, err := d.choose(selection)
 	if err != nil {
 		return err
 	}
 	d.placed.choice = &choice
-	if len(choice.Clusters) == 0 || d.editsClusters() && d.allMissing(choice.Clusters) {
+	asked := slices.DeleteFunc(slices.Clone(choice.Clusters), func(c string) bool { return slices.Contains(d.placed.beside, c) })
+	if len(asked) == 0 || d.editsClusters() && d.allMissing(asked) {
 		return d.noCluster(choice.Message)
 	}
-	targets, err := d.divide(choice.Clusters)
+	targets, err := d.divide(d.unpinned(choice.Clusters))
 	if err != nil {
 		return err
 	}
@@ -47,7 +52,11 @@ func (d *Decision) chooseClusters() error {
 	if err != nil {
 		return err
 	}
-	d.placed.targets = append(targets, left...)
+	pinned, err := d.holdPinned()
+	if err != nil {
+		return err
+	}
+	d.placed.targets = slices.Concat(targets, left, pinned)
 	slices.SortFunc(d.placed.targets, func(a, b backends.Target) int { return strings.Compare(a.Cluster, b.Cluster) })
 	d.noteVersions()
 	return nil
@@ -82,11 +91,11 @@ func (d *Decision) setUpPlacement(selection backends.Selection) error {
 	return errEnough
 }
 
-// heldUnsettled are, while the workload is suspended, all clusters that have it, or may get it from what was decided before: suspending
-// needs no choice.
+// heldUnsettled are the paused clusters that have the workload, and while it is suspended all that have it, or may get it from what was
+// decided before: neither needs a choice.
 func (d *Decision) heldUnsettled() (held []backends.Target, err error) {
 	if !suspended(d.in.FleetWorkload) {
-		return nil, nil
+		return d.holdPinned()
 	}
 	shares := guard.Decided(d.record.placement)
 	hold := func(name string, replicas *int32) {
@@ -135,6 +144,7 @@ func (d *Decision) noteVersions() {
 func (d *Decision) choose(selection backends.Selection) (placement.Choice, error) {
 	situation := placement.Situation{
 		Fleet: *d.fleet, Chosen: selection, Missing: d.placed.missing, Running: d.observed.Running(), Group: d.group(),
+		Paused: d.placed.paused, Pinned: d.pinned(),
 		Divided: d.work.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: d.in.MaxRemovalPercent, Now: d.now.Time,
 	}
 	return placement.Choose(d.here.Spec.Placement, situation)
@@ -173,7 +183,7 @@ func (d *Decision) leaving(targets []backends.Target) ([]backends.Target, error)
 	for _, o := range d.observed.Clusters {
 		cluster, known := d.fleet.Get(o.Cluster)
 		switch {
-		case slices.Contains(wanted, o.Cluster), vanished(o.Cluster):
+		case slices.Contains(wanted, o.Cluster), vanished(o.Cluster), d.pins(o.Cluster):
 		case o.Removing() || o.Probe != nil || known && !holds(o.Cluster) || !known && !suspended(d.in.FleetWorkload):
 			reason := d.reasonToLeave(o.Cluster, known)
 			d.placed.removals[o.Cluster] = reason
@@ -269,6 +279,9 @@ func (d *Decision) heldReplicas(o backends.ClusterObservation) *int32 {
 // healthy tells whether every target has its manifest and runs well, by the last word of its cluster. Whether that word is
 // current is not asked: the removal that this decides about may hold dispatching back for a moment, and must not undo itself.
 func (d *Decision) healthy(targets []backends.Target) bool {
+	if len(targets) == 0 {
+		return false // all others are paused
+	}
 	for _, t := range targets {
 		o, known := d.observed.Of(t.Cluster)
 		if !known {

@@ -32,7 +32,7 @@ func (d *Decision) gather() error {
 	p := d.work.plan
 	d.travel.companions = slices.Clone(p.Companions)
 	switch {
-	case !d.rolledOut():
+	case !d.rolledOut(), len(d.placed.pinned) > 0: // those of paused clusters stay as well
 		d.travel.prune = backends.PruneNone
 	case !p.Propagates():
 		// What was sent before is in use still, and nobody else has put it there.
@@ -70,9 +70,12 @@ func (d *Decision) needs() ([]plan.Need, error) {
 	if !d.work.plan.Propagates() {
 		return []plan.Need{}, nil
 	}
-	needs, err := d.work.plan.Needs(d.wanted())
+	needs, err := d.work.plan.Needs(slices.DeleteFunc(slices.Clone(d.wanted()), d.leftAsItIs))
 	return slices.DeleteFunc(needs, func(n plan.Need) bool { return slices.Contains(d.in.LeaveOut, n.Kind) }), err
 }
+
+// leftAsItIs tells whether the target's cluster is paused.
+func (d *Decision) leftAsItIs(t backends.Target) bool { return d.pins(t.Cluster) }
 
 // wanted are the targets that are to have the workload.
 func (d *Decision) wanted() []backends.Target {
@@ -136,16 +139,17 @@ func unreadable(n plan.Need, o Object) error {
 	}
 }
 
-// shipped are the companions, but for clusters that are only asked what they run: nothing is sent there before that is known.
+// shipped are the companions, but for clusters that are only asked what they run, since nothing is sent there before that is known, and for
+// paused ones.
 func (d *Decision) shipped() []backends.Companion {
-	if len(d.placed.probed) == 0 {
+	if len(d.placed.probed)+len(d.placed.pinned) == 0 {
 		return d.travel.companions
 	}
 	shipped := make([]backends.Companion, 0, len(d.travel.companions))
 	for _, c := range d.travel.companions {
 		needed := []string{} // nil would mean all of them
 		for _, t := range d.wanted() {
-			if c.NeededOn(t.Cluster) && !slices.Contains(d.placed.probed, t.Cluster) {
+			if c.NeededOn(t.Cluster) && !slices.Contains(d.placed.probed, t.Cluster) && !d.pins(t.Cluster) {
 				needed = append(needed, t.Cluster)
 			}
 		}
@@ -173,7 +177,7 @@ func (d *Decision) complain() error {
 func (d *Decision) waitingClusters() string {
 	var names []string
 	for _, t := range d.placed.targets {
-		if t.Mode == backends.ModeHold {
+		if t.Mode == backends.ModeHold && !d.pins(t.Cluster) {
 			names = append(names, t.Cluster)
 		}
 	}

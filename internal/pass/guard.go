@@ -21,7 +21,7 @@ func (d *Decision) guard() error {
 	}
 	record, removal := guard.Check(guard.In{
 		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Reports: d.reported(), Next: d.next(),
-		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held), Excluded: d.placed.excluded, FailedOver: d.placed.choice.GivenUp,
+		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held, d.pinned()), Excluded: d.placed.excluded, FailedOver: d.placed.choice.GivenUp,
 		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
 	})
 	if removal != nil {
@@ -112,6 +112,9 @@ func (d *Decision) next() map[string]int32 {
 	next := maps.Clone(d.placed.vanished)
 	if next == nil {
 		next = map[string]int32{}
+	}
+	for cluster, n := range d.placed.pinned {
+		next[cluster] = ptr.Deref(n, 1)
 	}
 	for _, t := range d.placed.targets {
 		switch {

@@ -102,7 +102,7 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 	facts := aggregate.Facts{
 		Generation: fw.Generation, Now: d.now, Problem: problem,
 		Reported: d.observed != nil, Settled: d.placed.targets != nil, Waiting: d.waiting,
-		Suspended: suspended(fw), Duplicated: plan.DivisionOf(fw.Spec.Placement) == v1alpha1.DivisionTypeDuplicated,
+		Suspended: suspended(fw), Paused: d.withheld(), Duplicated: plan.DivisionOf(fw.Spec.Placement) == v1alpha1.DivisionTypeDuplicated,
 		Deleting: !fw.DeletionTimestamp.IsZero(),
 	}
 	if m := d.record.migration; m != nil && (d.handOver != nil || m.Phase != v1alpha1.MigrationPhaseValidating) {
@@ -116,7 +116,7 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 		facts.Selector = interpreter.Selector(d.work.kind, p.Template)
 	}
 	if choice := d.placed.choice; choice != nil {
-		facts.Choice = []string{choice.Message}
+		facts.Choice = append([]string{choice.Message}, d.notePaused()...)
 		for _, field := range d.placed.unused {
 			facts.Choice = append(facts.Choice, field+": selects none of the chosen clusters")
 		}
@@ -165,6 +165,9 @@ func (d *Decision) reports() []aggregate.Report {
 		r.Observed = &o
 		if d.placed.targets == nil {
 			r.Target, r.Desired = !o.Removing(), o.Asked
+		}
+		if n, pinned := d.placed.pinned[o.Cluster]; pinned && d.placed.targets != nil {
+			r.Paused, r.Target, r.Desired = true, true, n
 		}
 		r.GivenUp = d.placed.choice != nil && slices.Contains(d.placed.choice.GivenUp, o.Cluster) || d.failedOver(r)
 		r.State = d.interpret(targets[o.Cluster], o)

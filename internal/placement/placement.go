@@ -30,6 +30,9 @@ type Situation struct {
 	Missing []string
 	// Running are the clusters that have the workload, those that it is leaving excepted.
 	Running map[string]bool
+	// Paused are the clusters on which nothing changes; Pinned those of them that have the workload, and keep it. These are in Chosen,
+	// whether they match or not.
+	Paused, Pinned []string
 	// Group is the group that was chosen last, empty when none was.
 	Group string
 	// Divided is true when replicas of a lost cluster can go to the others.
@@ -89,7 +92,7 @@ func Choose(p v1alpha1.Placement, s Situation) (Choice, error) {
 			unmet = cmp.Or(unmet, err)
 		case len(c.Clusters) == 0:
 			none = append(none, c.Message)
-		case len(intersection(c.Clusters, t.lost)) == len(c.Clusters):
+		case len(intersection(c.Clusters, t.lost)) > 0 && t.takers(c.Clusters) == 0:
 			// What runs there stays, unless a further group can take it.
 			lost = cmp.Or(lost, &c)
 		default:
@@ -115,7 +118,7 @@ func complete(p v1alpha1.Placement, s Situation, c Choice, again time.Duration) 
 	t := &trial{placement: p, situation: s}
 	for _, name := range s.Chosen.Clusters {
 		cluster, known := s.Fleet.Get(name)
-		if !known || !s.Running[name] || slices.Contains(c.Clusters, name) {
+		if !known || !s.Running[name] || slices.Contains(c.Clusters, name) || slices.Contains(s.Pinned, name) {
 			continue
 		}
 		if lost, _ := t.lostSince(cluster); lost {
@@ -154,7 +157,8 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 	since := map[string]time.Time{}
 	for _, name := range s.Chosen.Clusters {
 		c, known := s.Fleet.Get(name)
-		stays := g.Name == s.Group && slices.Contains(s.Missing, name)
+		pinned := slices.Contains(s.Pinned, name)
+		stays := g.Name == s.Group && (pinned || slices.Contains(s.Missing, name))
 		if !known || !stays && !m.Matches(c) {
 			continue
 		}
@@ -163,14 +167,14 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 			continue
 		}
 		pool = append(pool, c)
-		if s.Running[name] && p.Failover != nil {
+		if s.Running[name] && p.Failover != nil && !pinned {
 			if lost, at := t.lostSince(c); lost {
 				t.lost = append(t.lost, name)
 				since[name] = at
 			}
 		}
 	}
-	t.pool = t.rules.candidates(pool, s.Running)
+	t.pool = t.rules.candidates(pool, s)
 	slices.SortStableFunc(t.lost, func(a, b string) int { return since[a].Compare(since[b]) })
 	return t, nil
 }
@@ -183,6 +187,8 @@ func (t *trial) refuse(c backends.Cluster) string {
 		}
 	}
 	switch {
+	case slices.Contains(t.situation.Paused, c.Name) && !slices.Contains(t.situation.Pinned, c.Name):
+		return "paused by spec.placement.paused"
 	case t.situation.Running[c.Name]:
 		return ""
 	case c.Leaving || c.Ready != metav1.ConditionTrue:
@@ -239,9 +245,14 @@ func (t *trial) replace(pool []candidate, chosen, lost []string) ([]candidate, [
 func (t *trial) replaces(without, with []string) bool {
 	fewer := len(intersection(without, t.lost)) < len(intersection(with, t.lost))
 	if t.situation.Divided {
-		return fewer && len(intersection(without, t.lost)) < len(without)
+		return fewer && t.takers(without) > 0
 	}
 	return fewer && len(without) >= len(with)
+}
+
+// takers counts the clusters of a choice that can take replicas: those that are neither lost nor paused.
+func (t *trial) takers(chosen []string) int {
+	return len(chosen) - len(intersection(chosen, t.lost)) - len(intersection(chosen, t.situation.Pinned))
 }
 
 func intersection(names, others []string) []string {

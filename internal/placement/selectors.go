@@ -38,6 +38,10 @@ func CheckSelectors(p v1alpha1.Placement) error {
 		}
 		total += Requirements(g.Clusters)
 	}
+	if _, err := NewPauses(p); err != nil {
+		return err
+	}
+	total += Requirements(p.Paused)
 	if p.Division != nil {
 		for _, w := range p.Division.Weights {
 			total += Requirements(w.Clusters)

@@ -105,6 +105,8 @@ func titleOf(s v1alpha1.SpreadConstraint) string {
 type candidate struct {
 	name    string
 	running bool
+	// pinned ones stay whatever is chosen, so that they are taken first.
+	pinned bool
 	// groups are what the topologies make of it: the places of its values among all, sorted.
 	groups []int
 	// class is the same for candidates that are alike in all topologies.
@@ -112,10 +114,12 @@ type candidate struct {
 }
 
 // candidates are the clusters as the rules see them, sorted by name.
-func (r rules) candidates(pool []backends.Cluster, running map[string]bool) []candidate {
+func (r rules) candidates(pool []backends.Cluster, s Situation) []candidate {
 	all := make([]candidate, len(pool))
 	for i, c := range pool {
-		all[i] = candidate{name: c.Name, running: running[c.Name], groups: make([]int, len(r.topologies))}
+		all[i] = candidate{
+			name: c.Name, running: s.Running[c.Name], pinned: slices.Contains(s.Pinned, c.Name), groups: make([]int, len(r.topologies)),
+		}
 	}
 	for t, b := range r.topologies {
 		values := make([]string, len(pool))
@@ -147,14 +151,20 @@ func (r rules) pick(pool []candidate, b *budget) ([]string, error) {
 	if len(pool) == 0 {
 		return nil, nil
 	}
-	within := r.within(pool, nil)
-	taken := r.take(within, nil, []criterion{isWanted, covers, isRare}, b)
+	pinned := map[string]bool{}
+	for _, c := range pool {
+		if c.pinned {
+			pinned[c.name] = true
+		}
+	}
+	within := r.within(pool, pinned)
+	taken := r.take(within, pinned, []criterion{isWanted, covers, isRare}, b)
 	unmet := r.check(taken)
 	if unmet == nil {
 		return namesOf(taken), nil
 	}
 	if len(taken) < len(within) {
-		if taken = r.take(within, nil, []criterion{covers, isWanted, isRare}, b); r.check(taken) == nil {
+		if taken = r.take(within, pinned, []criterion{isPinned, covers, isWanted, isRare}, b); r.check(taken) == nil {
 			return namesOf(taken), nil
 		}
 	}
@@ -206,7 +216,7 @@ func (r rules) within(pool []candidate, core map[string]bool) []candidate {
 
 // standing is how a cluster stands to those taken already.
 type standing struct {
-	// wanted is 2 for one of the core, 1 for one that runs the workload.
+	// wanted is 2 for one of the core, or pinned, 1 for one that runs the workload.
 	wanted int
 	// covers is how many constraints that lack groups would get one more.
 	covers int
@@ -218,6 +228,7 @@ type standing struct {
 type criterion func(a, b standing) int
 
 func isWanted(a, b standing) int { return cmp.Compare(b.wanted, a.wanted) }
+func isPinned(a, b standing) int { return cmp.Compare(b.wanted/2, a.wanted/2) }
 func covers(a, b standing) int   { return cmp.Compare(b.covers, a.covers) }
 func isRare(a, b standing) int   { return cmp.Compare(a.like, b.like) }
 

@@ -87,7 +87,7 @@ func TestPickIsExact(t *testing.T) {
 			possible = meets(p, some)
 		}
 		r, b := newRules(p), &budget{left: maxSteps}
-		candidates := r.candidates(pool, running)
+		candidates := r.candidates(pool, Situation{Running: running})
 		names, err := r.pick(candidates, b)
 		if (err == nil) != possible || b.left == 0 {
 			t.Fatalf("seed %d: possible: %v, but %v, %v", seed, possible, names, err)
@@ -107,7 +107,7 @@ func TestPickIsExact(t *testing.T) {
 		for _, c := range pool {
 			running[c.Name] = slices.Contains(names, c.Name)
 		}
-		again, err := r.pick(r.candidates(pool, running), b)
+		again, err := r.pick(r.candidates(pool, Situation{Running: running}), b)
 		if err != nil || len(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(again, n) })) > 0 {
 			t.Fatalf("seed %d: %v, and then %v, %v", seed, names, again, err)
 		}

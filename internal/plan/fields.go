@@ -33,6 +33,7 @@ var Fields = []Field{
 	{Path: "placement.division", Karmada: "static weights equal to the numbers", OCM: inOnes},
 	{Path: "placement.division.preference", Karmada: "room from status.resourceSummary", OCM: "room from status.allocatable"},
 	{Path: "placement.failover", Karmada: decided, OCM: decided, Needs: backends.FeatureHold},
+	{Path: "placement.paused", Karmada: "suspension.dispatchingOnClusters", OCM: "works stay as they are", Needs: backends.FeatureHold},
 	{Path: "overrides.name", Karmada: "not sent", OCM: "not sent"},
 	{Path: "overrides.clusters", Karmada: "rules of an OverridePolicy", OCM: inOnes},
 	{Path: "overrides.images", Karmada: "JSON patches", OCM: inOnes},

@@ -60,7 +60,7 @@ func (a Aliases) Written(fw *v1alpha1.FleetWorkload, backend string) *v1alpha1.F
 
 // selectorsOf are all selectors of a spec.
 func selectorsOf(spec *v1alpha1.FleetWorkloadSpec) []*v1alpha1.ClusterSelector {
-	all := []*v1alpha1.ClusterSelector{spec.Placement.Clusters}
+	all := []*v1alpha1.ClusterSelector{spec.Placement.Clusters, spec.Placement.Paused}
 	for i := range spec.Placement.Groups {
 		all = append(all, spec.Placement.Groups[i].Clusters)
 	}

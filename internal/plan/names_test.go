@@ -38,7 +38,7 @@ func TestNamesAreWrittenAsTheBackendHasThem(t *testing.T) {
 	}
 	fw := workload(deployment, func(fw *v1alpha1.FleetWorkload) {
 		s := &fw.Spec
-		s.Placement.Clusters = m1()
+		s.Placement.Clusters, s.Placement.Paused = m1(), m1()
 		s.Placement.Groups = []v1alpha1.ClusterGroup{{Name: "g", Clusters: m1()}}
 		s.Placement.Division = &v1alpha1.Division{Weights: []v1alpha1.ClusterWeight{{Clusters: m1(), Weight: ptr(int32(1))}}}
 		s.Overrides = []v1alpha1.Override{{Clusters: m1()}, {}}
@@ -46,7 +46,7 @@ func TestNamesAreWrittenAsTheBackendHasThem(t *testing.T) {
 	})
 	there := aliases.Written(fw, "ocm")
 	selectors := selectorsOf(&there.Spec)
-	if len(selectors) != 5 {
+	if len(selectors) != 6 {
 		t.Errorf("%d selectors", len(selectors))
 	}
 	for _, s := range selectors {

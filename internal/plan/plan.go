@@ -37,6 +37,8 @@ type Plan struct {
 	manifests *manifests
 	// asked is spec.placement as it was written, whatever a backend calls its clusters.
 	asked v1alpha1.Placement
+	// pinned is how many of the replicas paused clusters keep.
+	pinned int32
 }
 
 // New understands a FleetWorkload. Errors are *backends.Error and name field, value and remedy.
@@ -172,13 +174,16 @@ func DivisionOf(placement v1alpha1.Placement) v1alpha1.DivisionType {
 // Asked is what the spec says about where replicas run.
 func (p *Plan) Asked() (guard.Asked, error) {
 	clusters := p.asked
-	clusters.Division = nil
+	clusters.Division, clusters.Paused = nil, nil
 	asked := guard.Asked{Replicas: pointer.Deref(p.Replicas, 1), Divided: p.Division() == v1alpha1.DivisionTypeDivided}
 	var err error
 	if asked.Clusters, err = Hash(clusters); err != nil {
 		return asked, err
 	}
 	asked.Division, err = Hash(p.asked.Division)
+	if err == nil && p.asked.Paused != nil { // a pause, and its end, divide anew and ask for no cluster to be left
+		asked.Division, err = Hash(p.asked.Division, p.asked.Paused)
+	}
 	return asked, err
 }
 
@@ -213,6 +218,16 @@ func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string
 	}
 	return targets, nil
 }
+
+// Beside is the plan for the clusters beside those that are paused and keep so many of the replicas.
+func (p *Plan) Beside(pinned int32) *Plan {
+	out := *p
+	out.pinned = pinned
+	return &out
+}
+
+// toDivide are the replicas that are there to be divided.
+func (p *Plan) toDivide() int32 { return max(0, *p.Replicas-p.pinned) }
 
 // Shares are the replicas of each chosen cluster; nil for kinds without.
 func (p *Plan) Shares(fleet backends.Fleet, chosen []string, current map[string]int32) (map[string]int32, error) {
@@ -268,7 +283,7 @@ func (p *Plan) Probes(fleet backends.Fleet, chosen []string) ([]backends.Target,
 	return targets, nil
 }
 
-// Held is the target of a cluster that is not chosen any more and that keeps what it runs for now.
+// Held is the target of a cluster that keeps what it runs for now: it is not chosen any more, or paused.
 func (p *Plan) Held(c backends.Cluster, replicas *int32) (backends.Target, error) {
 	manifest, err := p.manifest(c, replicas)
 	return backends.Target{Cluster: c.Name, Replicas: replicas, Manifest: manifest, Mode: backends.ModeHold}, err
@@ -406,7 +421,7 @@ func (p *Plan) shares(clusters []backends.Cluster, current map[string]int32) (ma
 	if err != nil {
 		return nil, err
 	}
-	return division.Divide(*p.Replicas, shares)
+	return division.Divide(p.toDivide(), shares)
 }
 
 func (p *Plan) dropped(t backends.Target) bool {

@@ -40,14 +40,14 @@ func (p *Plan) byRoom(clusters []backends.Cluster, current map[string]int32,
 		}
 	}
 	if running == 0 && len(kept) > 0 {
-		if shares, err := divide(*p.Replicas, kept); err == nil {
+		if shares, err := divide(p.toDivide(), kept); err == nil {
 			for _, c := range clusters {
 				shares[c.Name] += 0
 			}
 			return shares, nil
 		}
 	}
-	return divide(*p.Replicas, rooms)
+	return divide(p.toDivide(), rooms)
 }
 
 // room is how many more pods of the cluster's manifest the cluster can take. Where it is not known what is free, what this

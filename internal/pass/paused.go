@@ -1,0 +1,155 @@
+package pass
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+)
+
+// pause finds the clusters on which nothing changes (spec.placement.paused). One that is being left already goes on being left.
+func (d *Decision) pause() error {
+	pauses, err := placement.NewPauses(d.here.Spec.Placement)
+	if err != nil {
+		return err
+	}
+	for _, c := range d.fleet.Clusters {
+		if pauses.Has(c) {
+			d.placed.paused = append(d.placed.paused, c.Name)
+		}
+	}
+	d.placed.pinned = map[string]*int32{}
+	for _, o := range d.observed.Clusters {
+		c, known := d.fleet.Get(o.Cluster)
+		if !known {
+			c.Name = o.Cluster
+		}
+		if !o.Removing() && o.Probe == nil && pauses.Has(c) {
+			d.placed.pinned[o.Cluster] = d.keeps(o)
+		}
+	}
+	return nil
+}
+
+// keeps are the replicas that a paused cluster was given last; nil for kinds without. A backend may show a decision half carried out.
+func (d *Decision) keeps(o backends.ClusterObservation) *int32 {
+	n, decided := guard.Decided(d.record.placement)[o.Cluster]
+	if d.work.plan.Replicas == nil || !decided {
+		return d.heldReplicas(o)
+	}
+	return &n
+}
+
+// pinned are the names of the paused clusters that have the workload, sorted; nil without any.
+func (d *Decision) pinned() []string { return slices.Sorted(maps.Keys(d.placed.pinned)) }
+
+// pins tells whether a cluster is paused and has the workload.
+func (d *Decision) pins(cluster string) bool {
+	_, pinned := d.placed.pinned[cluster]
+	return pinned
+}
+
+// unpinned are the names without those of paused clusters that have the workload.
+func (d *Decision) unpinned(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), d.pins)
+}
+
+// selects has the choice made with the paused clusters that have the workload among the others. Returned are those that the spec itself
+// does not choose, or not any more.
+func (d *Decision) selects(selection *backends.Selection) (beside []string) {
+	for _, name := range d.pinned() {
+		chosen := slices.Contains(selection.Clusters, name)
+		if _, known := d.fleet.Get(name); known && !chosen {
+			selection.Clusters = append(slices.Clone(selection.Clusters), name)
+		}
+		if !chosen || slices.Contains(d.placed.missing, name) {
+			beside = append(beside, name)
+		}
+	}
+	slices.Sort(selection.Clusters)
+	d.placed.missing = d.unpinned(d.placed.missing)
+	return beside
+}
+
+// holdPinned gives the paused clusters that their backend lists what they keep.
+func (d *Decision) holdPinned() (held []backends.Target, err error) {
+	for _, name := range d.pinned() {
+		cluster, known := d.fleet.Get(name)
+		if !known {
+			continue // nothing is said of it, and it stays as it is (R16)
+		}
+		target, err := d.work.plan.Held(cluster, d.placed.pinned[name])
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, target)
+	}
+	return held, nil
+}
+
+// kept is how many replicas the paused clusters keep of those that are divided.
+func (d *Decision) kept() (sum int32) {
+	for _, n := range d.placed.pinned {
+		if n != nil {
+			sum += *n
+		}
+	}
+	return sum
+}
+
+// notePaused says which clusters are paused, and which of them are kept although the spec does not choose them.
+func (d *Decision) notePaused() (notes []string) {
+	if len(d.placed.pinned) == 0 {
+		return nil
+	}
+	notes = append(notes, "left as they are by spec.placement.paused: "+firstOf(d.pinned()))
+	beside := slices.DeleteFunc(d.pinned(), func(name string) bool {
+		return d.placed.choice == nil || slices.Contains(d.placed.choice.Clusters, name) && !slices.Contains(d.placed.beside, name)
+	})
+	if len(beside) > 0 {
+		notes = append(notes, "to be left once they are no longer paused: "+firstOf(beside))
+	}
+	return notes
+}
+
+// withheld says which replicas are not as the spec asks because clusters are paused; empty when all are.
+func (d *Decision) withheld() string {
+	p := d.work.plan
+	if p == nil || p.Replicas == nil || len(d.placed.pinned) == 0 || d.placed.targets == nil {
+		return ""
+	}
+	asked := *p.Replicas
+	if p.Division() == v1alpha1.DivisionTypeDuplicated {
+		var other []string
+		for _, name := range d.pinned() {
+			if n := d.placed.pinned[name]; n != nil && *n != asked {
+				other = append(other, fmt.Sprintf("%s keeps %d", name, *n))
+			}
+		}
+		if len(other) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d replicas are asked for, and paused is what has another number: %s", asked, firstOf(other))
+	}
+	var given int64
+	for _, n := range d.next() {
+		given += int64(n)
+	}
+	if given == int64(asked) {
+		return ""
+	}
+	return fmt.Sprintf("%d replicas are asked for and %d given, since %s keep %d and are paused", asked, given, firstOf(d.pinned()), d.kept())
+}
+
+// refusePaused words what a pause has against a hand-over; empty when nothing.
+func (d *Decision) refusePaused() string {
+	if len(d.placed.pinned) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.placement.paused: %s must not change, and nothing that is paused changes hands; take it out of "+
+		"spec.placement.paused", firstOf(d.pinned()))
+}
