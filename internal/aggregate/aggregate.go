@@ -141,7 +141,7 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 	out.Revision, out.Applied = o.Revision, o.Applied
 	if r.Paused {
 		out.Paused = metav1.ConditionTrue
-		if o.Runs != "" && o.Applied == metav1.ConditionUnknown {
+		if o.Runs != "" && o.Applied != metav1.ConditionFalse {
 			out.Revision, out.Applied = o.Runs, metav1.ConditionTrue
 		}
 	}
@@ -166,6 +166,9 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 		out.Message = cmp.Or(o.Message, "no report from the cluster yet")
 	case r.Paused && (o.Current || o.Runs != ""):
 		out.Health, out.Message = r.State.Health, join(pausedMessage, r.State.Message)
+		if out.Health == v1alpha1.HealthProgressing && hasOther(out.Replicas, out.Desired) {
+			out.Health = v1alpha1.HealthSuspended // it was paused before it got its number
+		}
 	case !o.Current || o.Applied != metav1.ConditionTrue || (revision != "" && o.Revision != revision):
 		out.Health, out.Message = v1alpha1.HealthProgressing, cmp.Or(o.Message, "waiting for a report on the newest manifest")
 	default:
@@ -178,13 +181,16 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 // pausedMessage says that a cluster is paused.
 const pausedMessage = "paused by spec.placement.paused"
 
+// hasOther tells whether both numbers are known and differ.
+func hasOther(is, wanted *int32) bool { return is != nil && wanted != nil && *is != *wanted }
+
 // lacks tells whether a paused cluster runs, as far as is known, another revision than this one.
 func (r Report) lacks(revision string) bool {
 	o := r.Observed
 	switch {
 	case !r.Paused || revision == "" || o == nil || o.Applied == metav1.ConditionFalse:
 		return false
-	case o.Applied == metav1.ConditionUnknown && o.Runs != "":
+	case o.Runs != "":
 		return o.Runs != revision
 	default:
 		return o.Applied != metav1.ConditionTrue || o.Revision != revision

@@ -237,9 +237,10 @@ func worstHealth(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condit
 	}
 }
 
-// waitsPaused tells whether a cluster is paused and lacks the newest revision.
+// waitsPaused tells whether a cluster is paused and lacks the newest revision, or its number of replicas.
 func waitsPaused(r v1alpha1.ClusterStatus, revision string) bool {
-	return r.Paused == metav1.ConditionTrue && r.Health == v1alpha1.HealthSuspended && (r.Applied != metav1.ConditionTrue || r.Revision != revision)
+	return r.Paused == metav1.ConditionTrue && r.Health == v1alpha1.HealthSuspended &&
+		(r.Applied != metav1.ConditionTrue || r.Revision != revision || hasOther(r.Replicas, r.Desired))
 }
 
 // named lists the rows that hold, with their messages, bounded.

@@ -46,7 +46,7 @@ func (d *Decision) shares(chosen []string) ([]backends.Target, error) {
 		return nil, nil // all of them are paused
 	}
 	decided, beside := guard.Decided(d.record.placement), d.work.plan.Beside(d.kept())
-	if len(d.placed.vanished)+len(d.placed.missing) == 0 || d.edited() {
+	if len(d.placed.vanished)+len(d.unpinned(d.placed.missing)) == 0 || d.edited() {
 		return beside.Targets(*d.fleet, chosen, d.current())
 	}
 	chosen = slices.DeleteFunc(slices.Clone(chosen), func(c string) bool { _, has := decided[c]; return !has })

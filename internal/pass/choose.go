@@ -31,14 +31,12 @@ func (d *Decision) chooseClusters() error {
 	if err := d.debounce(&selection); err != nil {
 		return err
 	}
-	d.placed.beside = d.selects(&selection)
 	choice, err := d.choose(selection)
 	if err != nil {
 		return err
 	}
 	d.placed.choice = &choice
-	asked := slices.DeleteFunc(slices.Clone(choice.Clusters), func(c string) bool { return slices.Contains(d.placed.beside, c) })
-	if len(asked) == 0 || d.editsClusters() && d.allMissing(asked) {
+	if len(choice.Clusters) == 0 || d.editsClusters() && d.allMissing(choice.Clusters) {
 		return d.noCluster(choice.Message)
 	}
 	targets, err := d.divide(d.unpinned(choice.Clusters))

@@ -328,11 +328,9 @@ type placed struct {
 	unused []string
 	// missing are clusters that the backend no longer chooses, and that are not left yet.
 	missing []string
-	// paused are the clusters on which nothing changes. Those that have the workload are pinned, with the replicas that they keep; beside are
-	// those of them that the spec does not choose.
+	// paused are the clusters on which nothing changes. Those that have the workload are pinned, with the replicas that they keep.
 	paused []string
 	pinned map[string]*int32
-	beside []string
 }
 
 // record are the small explicit facts that the status keeps (law 6).

@@ -58,23 +58,6 @@ func (d *Decision) unpinned(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), d.pins)
 }
 
-// selects has the choice made with the paused clusters that have the workload among the others. Returned are those that the spec itself
-// does not choose, or not any more.
-func (d *Decision) selects(selection *backends.Selection) (beside []string) {
-	for _, name := range d.pinned() {
-		chosen := slices.Contains(selection.Clusters, name)
-		if _, known := d.fleet.Get(name); known && !chosen {
-			selection.Clusters = append(slices.Clone(selection.Clusters), name)
-		}
-		if !chosen || slices.Contains(d.placed.missing, name) {
-			beside = append(beside, name)
-		}
-	}
-	slices.Sort(selection.Clusters)
-	d.placed.missing = d.unpinned(d.placed.missing)
-	return beside
-}
-
 // holdPinned gives the paused clusters that their backend lists what they keep.
 func (d *Decision) holdPinned() (held []backends.Target, err error) {
 	for _, name := range d.pinned() {
@@ -108,7 +91,7 @@ func (d *Decision) notePaused() (notes []string) {
 	}
 	notes = append(notes, "left as they are by spec.placement.paused: "+firstOf(d.pinned()))
 	beside := slices.DeleteFunc(d.pinned(), func(name string) bool {
-		return d.placed.choice == nil || slices.Contains(d.placed.choice.Clusters, name) && !slices.Contains(d.placed.beside, name)
+		return slices.Contains(d.placed.choice.Clusters, name) && !slices.Contains(d.placed.missing, name)
 	})
 	if len(beside) > 0 {
 		notes = append(notes, "to be left once they are no longer paused: "+firstOf(beside))

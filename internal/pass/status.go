@@ -120,9 +120,9 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 		for _, field := range d.placed.unused {
 			facts.Choice = append(facts.Choice, field+": selects none of the chosen clusters")
 		}
-		if len(d.placed.missing) > 0 {
+		if missing := d.unpinned(d.placed.missing); len(missing) > 0 {
 			facts.Choice = append(facts.Choice, fmt.Sprintf("no longer chosen, and left as they are for %d seconds in case they come back: %s",
-				guard.Patience/time.Second, firstOf(d.placed.missing)))
+				guard.Patience/time.Second, firstOf(missing)))
 		}
 	}
 	if d.observed != nil {

@@ -30,8 +30,7 @@ type Situation struct {
 	Missing []string
 	// Running are the clusters that have the workload, those that it is leaving excepted.
 	Running map[string]bool
-	// Paused are the clusters on which nothing changes; Pinned those of them that have the workload, and keep it. These are in Chosen,
-	// whether they match or not.
+	// Paused are the clusters on which nothing changes; Pinned those of them that have the workload, and keep it.
 	Paused, Pinned []string
 	// Group is the group that was chosen last, empty when none was.
 	Group string
@@ -157,8 +156,7 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 	since := map[string]time.Time{}
 	for _, name := range s.Chosen.Clusters {
 		c, known := s.Fleet.Get(name)
-		pinned := slices.Contains(s.Pinned, name)
-		stays := g.Name == s.Group && (pinned || slices.Contains(s.Missing, name))
+		stays := g.Name == s.Group && slices.Contains(s.Missing, name)
 		if !known || !stays && !m.Matches(c) {
 			continue
 		}
@@ -167,7 +165,7 @@ func newTrial(p v1alpha1.Placement, s Situation, g v1alpha1.ClusterGroup) (*tria
 			continue
 		}
 		pool = append(pool, c)
-		if s.Running[name] && p.Failover != nil && !pinned {
+		if s.Running[name] && p.Failover != nil && !slices.Contains(s.Pinned, name) {
 			if lost, at := t.lostSince(c); lost {
 				t.lost = append(t.lost, name)
 				since[name] = at

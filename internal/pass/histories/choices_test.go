@@ -104,6 +104,8 @@ func edits() []choice {
 		{4, func(d *dice) []step {
 			return one("failover", d.word("", "Graceful", "Immediate", "Never"), d.IntN(2)*30)
 		}},
+		{6, func(d *dice) []step { return one("paused", d.word(d.cluster(), d.some()), 0) }},
+		{5, func(*dice) []step { return one("paused", "", 0) }},
 		{8, func(*dice) []step { return one("suspend", "", 1) }},
 		{6, func(*dice) []step { return one("suspend", "", 0) }},
 		{2, func(d *dice) []step { return one("orphan", "", d.IntN(2)) }},

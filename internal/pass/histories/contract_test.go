@@ -226,6 +226,9 @@ func report(cluster string, o *order) backends.ClusterObservation {
 	}
 	if m := o.status.member; o.status.present {
 		c.UID, c.Status = types.UID(m.uid), statusOf(m)
+		if c.Held {
+			c.Runs = m.revision
+		}
 		c.Current = c.Applied == metav1.ConditionTrue && m.revision == c.Revision && m.seen == m.generation &&
 			m.content.Replicas == o.content.Replicas
 		if m.traces != "" && o.mode == adopts {

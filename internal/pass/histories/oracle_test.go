@@ -41,6 +41,8 @@ type law struct {
 	seen map[string]int64
 	// frozen is the pass that has carried the suspension out; 0 while it is not suspended.
 	frozen int
+	// paused is, by cluster, the pass that has carried its pause out.
+	paused map[string]int
 	// what each cluster ran when the spec was last carried out, which spec that was, and what was true of the cluster.
 	base      map[string]int
 	baseOf    int64
@@ -87,7 +89,7 @@ func (o *oracle) edited(s *slot) {
 	if l == nil || l.uid != string(s.object.UID) {
 		l = &law{
 			slot: s, uid: string(s.object.UID), seen: map[string]int64{}, base: nil, baseFacts: map[string]facts{}, joinedBy: map[string]int{}, leftBy: map[string]int64{},
-			lost: map[string]bool{}, shown: map[string]map[string]int{}, agreed: map[string]bool{}, picks: map[int][][]string{},
+			paused: map[string]int{}, lost: map[string]bool{}, shown: map[string]map[string]int{}, agreed: map[string]bool{}, picks: map[int][][]string{},
 		}
 		o.now[s], o.laws[l.uid] = l, l
 	}
@@ -115,6 +117,7 @@ func (o *oracle) read(info *passInfo) {
 	if !v.Suspend || info.deleting {
 		l.frozen = 0
 	}
+	maps.DeleteFunc(l.paused, func(name string, _ int) bool { return info.handsOver || info.deleting || !v.pauses(name) })
 	for name, f := range info.known {
 		if v.Failover != "" && (!f.Ready || f.Taint == "NoExecute") {
 			l.lost[name] = true
@@ -127,6 +130,11 @@ func (o *oracle) carriedOut(info *passInfo) {
 	l := o.laws[info.uid]
 	if l.spec(info.generation).Suspend && !info.deleting && l.frozen == 0 {
 		l.frozen = info.id
+	}
+	for _, name := range l.spec(info.generation).Paused {
+		if l.paused[name] == 0 && !info.deleting && !info.handsOver && info.known[name].Known {
+			l.paused[name] = info.id
+		}
 	}
 }
 
@@ -259,6 +267,7 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 			describe(before), describe(after), by.id, l.frozen)
 		return
 	}
+	o.judgePaused(l, v, c, before, after, by)
 	if after != nil {
 		if before != nil && before.uid != after.uid {
 			o.violate(l, c.name, "made anew", "object %s was replaced by %s", before.uid, after.uid)
@@ -275,6 +284,56 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 			l.base[c.name], l.joinedBy[c.name], l.baseFacts[c.name] = after.Replicas, by.id, by.known[c.name]
 		}
 	}
+}
+
+// pauses tells whether nothing is to change on a cluster.
+func (s spec) pauses(name string) bool { return slices.Contains(s.Paused, name) }
+
+// judgePaused: on a cluster that is paused nothing begins. What was on its way when the pause was carried out, but for a removal and for the
+// first object, stays where it is.
+func (o *oracle) judgePaused(l *law, v spec, c *cluster, before, after *object, by *passInfo) {
+	switch {
+	case by.handsOver: // the spec is the one from the beginning of the hand-over
+	case v.pauses(c.name):
+		o.violate(l, c.name, "paused", "%s became %s by pass %d that had read that it is paused", describe(before), describe(after), by.id)
+	case by.id < l.paused[c.name] && before != nil && after != nil && before.content != after.content && l.listedSince(l.paused[c.name], c.name):
+		o.violate(l, c.name, "paused", "%s became %s by pass %d, after pass %d had carried the pause out",
+			describe(before), describe(after), by.id, l.paused[c.name])
+	}
+}
+
+// gives tells whether a cluster can be given so many replicas when those are chosen: paused ones keep theirs, at least and at most so many
+// together, and the rest is divided.
+func gives(v spec, pick []string, name string, n, least, most int) bool {
+	if len(v.Paused) == 0 || !v.Divided {
+		share, has := shares(v, pick)[name]
+		return has && share == n
+	}
+	free, rest := slices.DeleteFunc(slices.Clone(pick), v.pauses), v
+	for kept := least; kept <= most; kept++ {
+		rest.Replicas = max(0, v.Replicas-kept)
+		if share, has := shares(rest, free)[name]; has && share == n {
+			return true
+		}
+	}
+	return false
+}
+
+// keptPaused is how many replicas paused clusters keep, at least and at most.
+func (o *oracle) keptPaused(l *law, v spec) (least, most int) {
+	for _, paused := range v.Paused {
+		if c := o.w.clusters[paused]; c != nil {
+			live := 0
+			if is := c.objects[l.slot.name]; is != nil && is.owner.uid == l.uid {
+				live = is.Replicas
+			}
+			most += max(live, o.ordered(l, paused))
+			if !o.everLeft(l, paused) { // what a cluster runs that has left is nobody's
+				least += live
+			}
+		}
+	}
+	return least, most
 }
 
 // foreign judges a write of what is somebody else's.
@@ -324,8 +383,7 @@ func (o *oracle) judgeReplicas(l *law, c *cluster, before, after *object, by *pa
 		picks = o.picks(l, v, by)
 	}
 	fit := slices.DeleteFunc(slices.Clone(picks), func(pick []string) bool {
-		n, has := shares(v, pick)[c.name]
-		return !has || n != after.Replicas
+		return !gives(v, pick, c.name, after.Replicas, 0, v.Replicas) // a paused cluster may have been given what never came to it
 	})
 	if len(fit) == 0 {
 		if o.keeps(l, c.name, after.Replicas, by) {
@@ -346,7 +404,7 @@ func (o *oracle) keeps(l *law, name string, n int, by *passInfo) bool {
 			continue
 		}
 		v := l.spec(r.generation)
-		decided = decided || slices.ContainsFunc(o.picks(l, v, r), func(pick []string) bool { return shares(v, pick)[name] == n })
+		decided = decided || slices.ContainsFunc(o.picks(l, v, r), func(pick []string) bool { return gives(v, pick, name, n, 0, v.Replicas) })
 		missing = missing || by.at.Sub(r.at) <= patience+5*time.Second && slices.ContainsFunc(o.w.names, func(other string) bool {
 			return !r.chosen(v, other) && l.lately(v, other, r)
 		})
@@ -624,11 +682,12 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 
 // unwanted tells whether a cluster would get nothing if it were chosen.
 func (o *oracle) unwanted(l *law, v spec, name string, by *passInfo) bool {
+	least, most := o.keptPaused(l, v)
 	return v.Divided && slices.ContainsFunc(o.picks(l, v, by), func(pick []string) bool {
 		if !slices.Contains(pick, name) {
 			pick = append(slices.Clone(pick), name)
 		}
-		return shares(v, pick)[name] == 0
+		return gives(v, pick, name, 0, least, most)
 	})
 }
 

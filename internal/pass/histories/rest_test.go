@@ -87,7 +87,7 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 	if stalled.Status != metav1.ConditionTrue {
 		waits := knownUndisturbed && strings.Contains(ready.Message, "its turn to move to backend") &&
 			slices.ContainsFunc(o.w.slots, func(s *slot) bool { return s != l.slot && s.object != nil && pass.HandsOver(s.object) })
-		return v.Suspend || waits
+		return v.Suspend || waits || ready.Reason == v1alpha1.ReasonPaused && o.keepsPaused(l, v)
 	}
 	known := o.w.backend(orElse(l.slot.object.Status.Backend, v.Backend)).facts
 	var chosen []string
@@ -107,7 +107,7 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 	case v1alpha1.ReasonMigrationNeedsApproval:
 		return true
 	case v1alpha1.ReasonNoClusterSelected:
-		return !slices.ContainsFunc(chosen, func(name string) bool { return known[name].Ready && known[name].Taint == "" })
+		return !slices.ContainsFunc(chosen, func(name string) bool { return known[name].Ready && known[name].Taint == "" && !v.pauses(name) })
 	case v1alpha1.ReasonClusterNotFound:
 		return left
 	case v1alpha1.ReasonInvalidPlacement, v1alpha1.ReasonPlacementNotMet:
@@ -123,6 +123,16 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 		})
 	}
 	return false
+}
+
+// keepsPaused tells whether a backend has something of the workload for a paused cluster.
+func (o *oracle) keepsPaused(l *law, v spec) bool {
+	return slices.ContainsFunc(o.w.backends, func(b *backend) bool {
+		return slices.ContainsFunc(v.Paused, func(name string) bool {
+			r := b.orders[where{l.slot.name, name}]
+			return r != nil && r.uid == l.uid
+		})
+	})
 }
 
 // somebodyLeft tells whether some backend does not know some cluster.
@@ -195,16 +205,34 @@ func (o *oracle) judgeNumbers(l *law, v spec, runs map[string]int, has []string)
 	}
 	b := o.w.backend(v.Backend)
 	var clusters []string
+	rest := v
 	for _, name := range o.w.names {
 		f := b.facts[name]
+		if v.pauses(name) {
+			rest.Replicas -= flagged(v.Divided, runs[name])
+			continue
+		}
 		if chooses(v, name, f) && (f.Ready && f.Taint == "" || runs[name] > 0) {
 			clusters = append(clusters, name)
 		}
 	}
-	want := shares(v, clusters)
+	want := shares(rest, clusters)
+	for _, name := range has {
+		if v.pauses(name) {
+			want[name] = runs[name]
+		}
+	}
 	for _, name := range o.w.names {
 		if n, is := runs[name]; n != want[name] || !is && want[name] > 0 {
 			o.violate(l, name, "untrue", "it is Ready, and runs %d instead of %d of %v", n, want[name], has)
 		}
 	}
+}
+
+// flagged is the number, or 0.
+func flagged(counts bool, n int) int {
+	if counts {
+		return n
+	}
+	return 0
 }

@@ -41,6 +41,9 @@ type spec struct {
 	Failover  string
 	Tolerates int
 
+	// Paused are clusters on which nothing is to change.
+	Paused []string
+
 	Suspend, Adopt, Orphan bool
 
 	// Wave is the size of the first wave of a hand-over; empty is without.
@@ -54,7 +57,7 @@ func newSpec() spec { return spec{Backend: gated, Replicas: 6, Divided: true, Im
 func (s spec) clone() spec {
 	s.Over, s.Weights = maps.Clone(s.Over), maps.Clone(s.Weights)
 	s.Names, s.Exclude = slices.Clone(s.Names), slices.Clone(s.Exclude)
-	s.Groups = slices.Clone(s.Groups)
+	s.Groups, s.Paused = slices.Clone(s.Groups), slices.Clone(s.Paused)
 	return s
 }
 
@@ -73,7 +76,7 @@ func (s spec) clustersPart() string {
 }
 
 // divisionPart is what decides how replicas are divided.
-func (s spec) divisionPart() string { return fmt.Sprint(s.Divided, s.Prefer, s.Weights) }
+func (s spec) divisionPart() string { return fmt.Sprint(s.Divided, s.Prefer, s.Weights, s.Paused) }
 
 func named(names ...string) *v1alpha1.ClusterSelector { return &v1alpha1.ClusterSelector{Names: names} }
 
@@ -184,6 +187,9 @@ func (s spec) placement() v1alpha1.Placement {
 	} else {
 		p.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDuplicated, Preference: v1alpha1.DivisionPreferenceWeighted}
 	}
+	if len(s.Paused) > 0 {
+		p.Paused = named(s.Paused...)
+	}
 	if s.Failover != "" {
 		p.Failover = &v1alpha1.Failover{TolerationSeconds: ptr(int32(s.Tolerates)), Purge: v1alpha1.PurgePolicy(s.Failover)}
 	}
@@ -236,6 +242,8 @@ func (s *spec) set(do step) {
 		s.Divided, s.Prefer, s.Weights = true, "", numbers(do.S)
 	case "failover":
 		s.Failover, s.Tolerates = do.S, do.N
+	case "paused":
+		s.Paused = strings.Fields(do.S)
 	case "suspend":
 		s.Suspend = do.N > 0
 	case "adopt":
