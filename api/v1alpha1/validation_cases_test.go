@@ -162,6 +162,10 @@ func spread(s v1alpha1.SpreadConstraint) func(*v1alpha1.FleetWorkload) {
 	})
 }
 
+func paused(s v1alpha1.ClusterSelector) func(*v1alpha1.FleetWorkload) {
+	return placement(v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}, Paused: &s})
+}
+
 func division(d v1alpha1.Division) func(*v1alpha1.FleetWorkload) {
 	return placement(v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}, Division: &d})
 }
@@ -323,6 +327,11 @@ func schemaCases() []validationCase {
 		{"clusters by region", "", placement(v1alpha1.Placement{Clusters: byAttribute("Region")}), ""},
 		{"clusters by region, in lower case", "", placement(v1alpha1.Placement{Clusters: byAttribute("region")}), "attributes[0].key"},
 		{"cluster named twice", "", placement(v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1", "m1"}}}), "names"},
+		{"paused by name", "", paused(v1alpha1.ClusterSelector{Names: []string{"m1"}, Exclude: []string{"m2"}}), ""},
+		{"all paused", "", paused(v1alpha1.ClusterSelector{}), ""},
+		{"paused by region, in lower case", "", paused(*byAttribute("region")), "paused.attributes[0].key"},
+		{"paused twice", "", paused(v1alpha1.ClusterSelector{Names: []string{"m1", "m1"}}), "paused.names"},
+		{"too many paused", "", paused(v1alpha1.ClusterSelector{Names: make([]string, 1001)}), "paused.names"},
 		{"empty options", "", spec(func(s *v1alpha1.FleetWorkloadSpec) { s.BackendOptions = &v1alpha1.BackendOptions{} }), "backendOptions"},
 	}
 }

@@ -87,7 +87,9 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 	if stalled.Status != metav1.ConditionTrue {
 		waits := knownUndisturbed && strings.Contains(ready.Message, "its turn to move to backend") &&
 			slices.ContainsFunc(o.w.slots, func(s *slot) bool { return s != l.slot && s.object != nil && pass.HandsOver(s.object) })
-		return v.Suspend || waits || ready.Reason == v1alpha1.ReasonPaused && o.keepsPaused(l, v)
+		// What failover keeps until others are healthy stays while all others are paused.
+		pausedOnly := v.Failover != "" && strings.Contains(ready.Message, "(being left)")
+		return v.Suspend || waits || (ready.Reason == v1alpha1.ReasonPaused || pausedOnly) && o.keepsPaused(l, v)
 	}
 	known := o.w.backend(orElse(l.slot.object.Status.Backend, v.Backend)).facts
 	var chosen []string
