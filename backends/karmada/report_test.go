@@ -175,6 +175,14 @@ func TestTranslate(t *testing.T) {
 			edit: func(l *world) { l.works[0].Spec.SuspendDispatching = &yes; l.policy = gated(l.policy) },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
+		"gate closed before what it runs": {
+			edit: func(l *world) {
+				l.works[0].Spec.SuspendDispatching = &yes
+				l.policy = gated(l.policy)
+				status(l.works[0], `{"generation":4,"observedGeneration":4,"fleetworkloadRevision":"r0"}`)
+			},
+			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Runs: "r0"},
+		},
 		"not taken up yet": {
 			edit: func(l *world) { l.works[0].Status.Conditions[0].Status = metav1.ConditionFalse },
 			want: backends.ClusterObservation{Applied: "Unknown"},
@@ -220,7 +228,7 @@ func TestTranslate(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			if got.Applied != c.want.Applied || got.Current != c.want.Current || got.Held != c.want.Held ||
-				got.Presence != c.want.Presence || got.UID != c.want.UID || got.Status[lua.FieldUID] != nil ||
+				got.Presence != c.want.Presence || got.UID != c.want.UID || got.Runs != c.want.Runs || got.Status[lua.FieldUID] != nil ||
 				got.Conflict != c.want.Conflict || got.Message != c.want.Message {
 				t.Errorf("got %+v\nwant %+v", got, c.want)
 			}

@@ -47,6 +47,27 @@ func change(r Report, f func(*Report)) Report {
 
 var lost = &backends.Cluster{Name: "m2", Ready: metav1.ConditionUnknown, Message: "lease ran out"}
 
+// paused is a cluster that keeps revision r0, or else the newest.
+func paused(r Report, old bool) Report {
+	return change(r, func(r *Report) {
+		if r.Paused = true; old {
+			r.Observed.Revision = "r0"
+		}
+	})
+}
+
+// holding is one of which the driver holds another manifest than the member has.
+func holding(r Report, runs string) Report {
+	return change(r, func(r *Report) {
+		r.Observed.Held, r.Observed.Runs, r.Observed.Applied, r.Observed.Current = true, runs, metav1.ConditionUnknown, false
+	})
+}
+
+func short(f Facts) Facts {
+	f.Paused = "5 replicas are asked for and 3 given"
+	return f
+}
+
 func TestOneVerdict(t *testing.T) {
 	tests := map[string]struct {
 		facts   Facts
@@ -54,7 +75,35 @@ func TestOneVerdict(t *testing.T) {
 		reason  string
 		stalled bool
 	}{
-		"everything healthy": {facts(healthy("m1", 2), healthy("m2", 1)), metav1.ConditionTrue, v1alpha1.ReasonReady, false},
+		"everything healthy":            {facts(healthy("m1", 2), healthy("m2", 1)), metav1.ConditionTrue, v1alpha1.ReasonReady, false},
+		"paused and up to date":         {facts(healthy("m1", 2), paused(healthy("m2", 1), false)), metav1.ConditionTrue, v1alpha1.ReasonReady, false},
+		"paused and held as it is":      {facts(healthy("m1", 2), holding(paused(healthy("m2", 1), false), "r1")), metav1.ConditionTrue, v1alpha1.ReasonReady, false},
+		"paused with an old revision":   {facts(healthy("m1", 2), paused(healthy("m2", 1), true)), metav1.ConditionFalse, v1alpha1.ReasonPaused, false},
+		"paused, and another is held":   {facts(healthy("m1", 2), holding(paused(healthy("m2", 1), false), "r0")), metav1.ConditionFalse, v1alpha1.ReasonPaused, false},
+		"paused, and nobody knows":      {facts(healthy("m1", 2), holding(paused(healthy("m2", 1), false), "")), metav1.ConditionFalse, v1alpha1.ReasonPaused, false},
+		"paused, and replicas are away": {short(facts(healthy("m1", 2), paused(healthy("m2", 1), false))), metav1.ConditionFalse, v1alpha1.ReasonPaused, false},
+		"paused before it was scaled": {
+			facts(healthy("m1", 2), change(paused(healthy("m2", 1), false), func(r *Report) {
+				r.Desired, r.State.Health = ptr(int32(3)), v1alpha1.HealthProgressing
+			})),
+			metav1.ConditionFalse, v1alpha1.ReasonPaused, false,
+		},
+		"paused, and others are on the way": {
+			facts(change(healthy("m1", 2), func(r *Report) { r.Observed.Revision = "r0" }), paused(healthy("m2", 1), true)),
+			metav1.ConditionFalse, v1alpha1.ReasonApplying, false,
+		},
+		"paused, and others are not healthy": {
+			facts(change(healthy("m1", 2), func(r *Report) { r.State = &interpreter.State{Health: v1alpha1.HealthProgressing} }), paused(healthy("m2", 1), true)),
+			metav1.ConditionFalse, v1alpha1.ReasonProgressing, false,
+		},
+		"paused, and a person must act": {
+			facts(healthy("m1", 2), change(paused(healthy("m2", 1), true), func(r *Report) { r.Observed.Conflict, r.Observed.Applied = true, metav1.ConditionFalse })),
+			metav1.ConditionFalse, v1alpha1.ReasonMemberConflict, true,
+		},
+		"paused and unreachable": {
+			facts(healthy("m1", 2), change(paused(healthy("m2", 1), true), func(r *Report) { r.Cluster = lost })),
+			metav1.ConditionFalse, v1alpha1.ReasonStale, false,
+		},
 		"nothing sent to one cluster": {
 			facts(healthy("m1", 2), change(healthy("m2", 1), func(r *Report) { r.Observed, r.State = nil, nil })),
 			metav1.ConditionFalse, v1alpha1.ReasonApplying, false,

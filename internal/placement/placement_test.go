@@ -78,6 +78,18 @@ func (w world) choose(t *testing.T) (placement.Choice, error) {
 	if s.Chosen.Clusters, err = s.Fleet.Select(placement.Selectors(p)...); err != nil {
 		t.Fatal(err)
 	}
+	pauses, err := placement.NewPauses(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.Fleet.Clusters {
+		if pauses.Has(c) {
+			s.Paused = append(s.Paused, c.Name)
+			if s.Running[c.Name] {
+				s.Pinned = append(s.Pinned, c.Name)
+			}
+		}
+	}
 	s.Missing = strings.Fields(w.missing)
 	s.Chosen.Clusters = append(s.Chosen.Clusters, s.Missing...)
 	return placement.Choose(p, s)
@@ -105,6 +117,17 @@ func TestChoose(t *testing.T) {
 		"missing and running":    {world: world{spec: `{clusters: {names: [a1]}}`, missing: "b1", running: "a1 b1"}, want: "a1 b1"},
 		"as many as are named":   {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2"}, want: "c1", says: "left out: a1, a2, a3, b1, b2: not ready"},
 		"more than are named":    {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2 c1"}, want: "", says: "left out: a1, a2, a3, b1, b2 and 1 more: not ready"},
+		"paused and new":         {world: world{spec: `{clusters: {}, paused: {names: [a1, x]}}`, running: "a2"}, want: "a2 a3 b1 b2 c1", says: "a1: paused by spec.placement.paused"},
+		"paused and running":     {world: world{spec: `{clusters: {}, paused: {}}`, running: "a2 c1"}, want: "a2 c1", says: "a1, a3, b1, b2: paused"},
+		"paused counts":          {world: world{spec: `{` + two + `, paused: {names: [c1]}}`, running: "a1 a2 c1"}, want: "a1 c1"},
+		"paused and lost":        {world: world{spec: `{` + failover + `, paused: {names: [a1]}}`, lost: "a1 a2", running: "a1 a2 a3"}, want: "a1 a3 b1 b2 c1; a2"},
+		"nobody but paused ones": {world: world{spec: `{clusters: {names: [a1, a2]}, failover: {}, paused: {names: [a1]}}`, lost: "a2", running: "a1 a2"}, want: "a1 a2"},
+		"paused, and the group is lost": {
+			world: world{spec: `{` + groups + `, failover: {}, paused: {names: [a1]}}`, group: "eu", lost: "a2", running: "a1 a2"}, want: "us: b1 b2; a2",
+		},
+		"a spread without the paused one": {
+			world: world{spec: `{clusters: {}, spread: [{by: Region, maxGroups: 1}], paused: {names: [c1]}}`, running: "a1 a2 c1"}, want: "c1",
+		},
 		"tolerated":              {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, value: db}]}`, tainted: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
 		"another value":          {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, value: x}]}`, tainted: "a1"}, want: "a2 a3 b1 b2 c1"},
 		"any value":              {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, operator: Exists}]}`, tainted: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
