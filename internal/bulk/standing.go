@@ -147,6 +147,8 @@ func (r Rules) notBegun(fw *v1alpha1.FleetWorkload, refused string) Standing {
 		return skip("a migration from backend %s to %s is to begin", fw.Status.Backend, fw.Spec.Backend)
 	case suspended(fw):
 		return skip("spec.suspend is true: nothing changes hands; set it to false")
+	case pausedOn(fw) != "":
+		return skip("spec.placement.paused: nothing changes hands while %s runs it and is paused; take it out of spec.placement.paused", pausedOn(fw))
 	case stalled != nil:
 		return skip("the present spec is not carried out, and waits for a person: %s", because(stalled))
 	case refused != "":
@@ -280,4 +282,15 @@ func waveOf(m *v1alpha1.MigrationStatus) int32 {
 		return 0
 	}
 	return *m.Wave
+}
+
+// pausedOn is the first cluster that runs the workload and is paused; empty when none is.
+func pausedOn(fw *v1alpha1.FleetWorkload) string {
+	first := ""
+	for _, c := range fw.Status.Clusters {
+		if c.Paused == metav1.ConditionTrue && (first == "" || c.Name < first) {
+			first = c.Name
+		}
+	}
+	return first
 }

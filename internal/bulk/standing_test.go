@@ -80,18 +80,21 @@ func TestStand(t *testing.T) {
 		want    State
 		message string
 	}{
-		"at rest":                           {nil, entry{}, ToGo, ""},
-		"another backend than karmada":      {[]change{func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend, fw.Status.Backend = "k2", "k2" }}, entry{}, ToGo, ""},
-		"there from the beginning":          {[]change{onOCM}, entry{already: true, tried: true}, AlreadyThere, ""},
-		"arrived":                           {[]change{onOCM, ended("karmada", "ocm", v1alpha1.MigrationPhaseCompleted)}, entry{tried: true}, Moved, ""},
-		"new, and will be there":            {[]change{unknown, asked}, entry{already: true}, AlreadyThere, ""},
-		"new, and will be elsewhere":        {[]change{unknown}, entry{}, Skipped, "no backend has it yet"},
-		"deleted":                           {[]change{deleted}, entry{}, Deleted, "being deleted"},
-		"deleted on its way":                {[]change{asked, shadowing, deleted}, entry{tried: true}, Deleted, "being deleted"},
-		"gone":                              {[]change{asked, shadowing}, entry{tried: true, gone: true}, Deleted, "deleted meanwhile"},
-		"suspended":                         {[]change{frozen}, entry{}, Skipped, "spec.suspend is true"},
-		"stalled":                           {[]change{stalls(v1alpha1.ReasonRemovalHeld, noon)}, entry{}, Skipped, "waits for a person: RemovalHeld: because"},
-		"stalled by an older spec":          {[]change{stalls(v1alpha1.ReasonRemovalHeld, noon), notLooked}, entry{}, ToGo, ""},
+		"at rest":                      {nil, entry{}, ToGo, ""},
+		"another backend than karmada": {[]change{func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend, fw.Status.Backend = "k2", "k2" }}, entry{}, ToGo, ""},
+		"there from the beginning":     {[]change{onOCM}, entry{already: true, tried: true}, AlreadyThere, ""},
+		"arrived":                      {[]change{onOCM, ended("karmada", "ocm", v1alpha1.MigrationPhaseCompleted)}, entry{tried: true}, Moved, ""},
+		"new, and will be there":       {[]change{unknown, asked}, entry{already: true}, AlreadyThere, ""},
+		"new, and will be elsewhere":   {[]change{unknown}, entry{}, Skipped, "no backend has it yet"},
+		"deleted":                      {[]change{deleted}, entry{}, Deleted, "being deleted"},
+		"deleted on its way":           {[]change{asked, shadowing, deleted}, entry{tried: true}, Deleted, "being deleted"},
+		"gone":                         {[]change{asked, shadowing}, entry{tried: true, gone: true}, Deleted, "deleted meanwhile"},
+		"suspended":                    {[]change{frozen}, entry{}, Skipped, "spec.suspend is true"},
+		"stalled":                      {[]change{stalls(v1alpha1.ReasonRemovalHeld, noon)}, entry{}, Skipped, "waits for a person: RemovalHeld: because"},
+		"stalled by an older spec":     {[]change{stalls(v1alpha1.ReasonRemovalHeld, noon), notLooked}, entry{}, ToGo, ""},
+		"paused on a cluster": {[]change{func(fw *v1alpha1.FleetWorkload) {
+			fw.Status.Clusters = []v1alpha1.ClusterStatus{{Name: "m2"}, {Name: "m1", Paused: metav1.ConditionTrue}}
+		}}, entry{}, Skipped, "spec.placement.paused: nothing changes hands while m1 runs it"},
 		"refused":                           {nil, entry{refused: "forbidden"}, Failed, "forbidden"},
 		"refused, and asked by another one": {[]change{asked}, entry{refused: "forbidden"}, UnderWay, ""},
 		"moves elsewhere":                   {[]change{moves("karmada", "k2", v1alpha1.MigrationPhaseVerifying), func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "k2" }}, entry{}, Skipped, "from backend karmada to k2 is under way"},
