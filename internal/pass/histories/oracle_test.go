@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"time"
@@ -319,6 +320,31 @@ func gives(v spec, pick []string, name string, n, least, most int) bool {
 	return false
 }
 
+// givenPaused is how many replicas paused clusters may have been given, at least and at most: of some it may never have come to them.
+func (o *oracle) givenPaused(l *law, v spec, by *passInfo) (least, most int) {
+	least, most = o.keptPaused(l, v)
+	for _, paused := range v.Paused {
+		low, high := math.MaxInt, 0
+		for _, r := range l.reads {
+			before := l.spec(r.generation)
+			if r.id > by.id || r.known == nil || before.pauses(paused) {
+				continue
+			}
+			for _, pick := range o.picks(l, before, r) {
+				if n, has := shares(before, pick)[paused]; has && n > 0 {
+					low, high = min(low, n), max(high, n)
+				}
+			}
+		}
+		live := 0
+		if c := o.w.clusters[paused]; c != nil && c.objects[l.slot.name] != nil {
+			live = c.objects[l.slot.name].Replicas
+		}
+		least, most = least-max(0, live-low), most+high
+	}
+	return max(0, least), most
+}
+
 // keptPaused is how many replicas paused clusters keep, at least and at most.
 func (o *oracle) keptPaused(l *law, v spec) (least, most int) {
 	for _, paused := range v.Paused {
@@ -382,8 +408,9 @@ func (o *oracle) judgeReplicas(l *law, c *cluster, before, after *object, by *pa
 	if !begun {
 		picks = o.picks(l, v, by)
 	}
+	least, most := o.givenPaused(l, v, by)
 	fit := slices.DeleteFunc(slices.Clone(picks), func(pick []string) bool {
-		return !gives(v, pick, c.name, after.Replicas, 0, v.Replicas) // a paused cluster may have been given what never came to it
+		return !gives(v, pick, c.name, after.Replicas, least, most)
 	})
 	if len(fit) == 0 {
 		if o.keeps(l, c.name, after.Replicas, by) {
