@@ -179,7 +179,7 @@ func (o *oracle) settled(l *law, info *passInfo) {
 	}
 	l.base, l.baseOf, l.baseFacts = map[string]int{}, info.generation, maps.Clone(info.known)
 	for _, name := range o.w.names {
-		if live := o.w.clusters[name].objects[l.slot.name]; live != nil && live.owner.uid == l.uid && info.chosen(v, name) {
+		if live := o.w.clusters[name].objects[l.slot.name]; live != nil && live.owner.uid == l.uid && (info.chosen(v, name) || v.pauses(name)) {
 			l.base[name] = live.Replicas
 		}
 	}
@@ -345,6 +345,14 @@ func (o *oracle) givenPaused(l *law, v spec, by *passInfo) (least, most int) {
 	return max(0, least), most
 }
 
+// beingLeft tells whether a backend takes the workload off a cluster: that goes on when it is paused.
+func (o *oracle) beingLeft(l *law, name string) bool {
+	return slices.ContainsFunc(o.w.backends, func(b *backend) bool {
+		r := b.orders[where{l.slot.name, name}]
+		return r != nil && r.uid == l.uid && r.removal != ""
+	})
+}
+
 // keptPaused is how many replicas paused clusters keep, at least and at most.
 func (o *oracle) keptPaused(l *law, v spec) (least, most int) {
 	for _, paused := range v.Paused {
@@ -354,7 +362,7 @@ func (o *oracle) keptPaused(l *law, v spec) (least, most int) {
 				live = is.Replicas
 			}
 			most += max(live, o.ordered(l, paused))
-			if !o.everLeft(l, paused) { // what a cluster runs that has left is nobody's
+			if !o.everLeft(l, paused) && !o.beingLeft(l, paused) { // what a cluster runs that has left is nobody's
 				least += live
 			}
 		}
