@@ -21,17 +21,18 @@ type run struct {
 
 func of(rules Rules, all ...*v1alpha1.FleetWorkload) *run { return &run{New(rules, all, noon), noon} }
 
-// start begins whoever is to begin, and says who that was.
+// start begins whoever is to begin, and says who that was. Nobody begins twice.
 func (r *run) start() string {
 	var names []string
-	for {
+	for range len(r.All()) + 1 {
 		step := r.Next(r.now)
 		if step.Start == nil {
-			return strings.Join(names, " ")
+			break
 		}
 		names = append(names, step.Start.Name)
 		r.See(at(step.Start.Name, asked, notLooked), r.now)
 	}
+	return strings.Join(names, " ")
 }
 
 func (r *run) see(name string, changes ...change) { r.See(at(name, changes...), r.now) }
@@ -115,6 +116,11 @@ func TestPatience(t *testing.T) {
 	if step := r.Next(noon.Add(20 * time.Second)); step.Again != 40*time.Second || r.Counts().Failed != 0 {
 		t.Errorf("it is asked again after %s, counts %+v", step.Again, r.Counts())
 	}
+	r.see("b", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseValidating), stalls(v1alpha1.ReasonMigrationNotPossible, noon.Add(-10*time.Second)))
+	if step := r.Next(noon.Add(20 * time.Second)); step.Again != 30*time.Second {
+		t.Errorf("of two the patience with the one that is stalled longer ends first, and it is asked again after %s", step.Again)
+	}
+	r.see("b", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseShadowing))
 	r.News()
 	if step := r.Next(noon.Add(time.Minute)); step.Start != nil || step.Again != 0 || r.Counts().Failed != 1 || !r.Stopped() {
 		t.Errorf("step %+v, counts %+v", step, r.Counts())
@@ -131,6 +137,80 @@ func TestPatience(t *testing.T) {
 	}
 	if r.Outcome() != OutcomeComplete {
 		t.Errorf("all are there, and the outcome is %s", r.Outcome())
+	}
+}
+
+// Its outcome by what became of each.
+func TestOutcome(t *testing.T) {
+	verifying := moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying)
+	for name, tc := range map[string]struct {
+		rules Rules
+		then  func(*run)
+		want  Outcome
+	}{
+		"both have arrived":               {toOCM, func(r *run) { r.see("a", onOCM); r.see("b", onOCM) }, OutcomeComplete},
+		"one has, the other one is gone":  {toOCM, func(r *run) { r.see("a", onOCM); r.Gone(keyOf(at("b")), noon) }, OutcomeComplete},
+		"one is deleted, the other waits": {toOCM, func(r *run) { r.see("a", deleted); r.see("b", asked, verifying, asks) }, OutcomeIncomplete},
+		"one fails, the other arrives":    {toOCM, func(r *run) { r.see("a"); r.see("b", onOCM) }, OutcomeStopped},
+		"one is not waited for":           {Rules{To: "ocm", AtOnce: 2, Leave: true}, func(r *run) { r.see("a", onOCM) }, OutcomeLeft},
+	} {
+		r := of(tc.rules, at("a"), at("b"))
+		r.start()
+		tc.then(r)
+		if step := r.Next(noon); !step.Over || r.Outcome() != tc.want {
+			t.Errorf("%s: over %v, outcome %s, want %s", name, step.Over, r.Outcome(), tc.want)
+		}
+	}
+}
+
+// What a person is shown stands in the order of the migration; who rests or has arrived is left out.
+func TestNotable(t *testing.T) {
+	verifying := moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying)
+	var all []*v1alpha1.FleetWorkload
+	for _, name := range strings.Split("abcdefghijkl", "") {
+		all = append(all, at(name))
+	}
+	rules := toOCM
+	rules.AtOnce, rules.MaxFailures = 10, 10
+	r := of(rules, all...)
+	if first := r.start(); first != "a b c d e f g h i j" {
+		t.Fatalf("first begin: %s", first)
+	}
+	r.see("b", onOCM)
+	r.see("d", asked, verifying, asks)
+	r.see("f", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseRollingBack), fails)
+	r.see("h") // somebody set spec.backend back
+	var got []string
+	for _, e := range r.Notable() {
+		got = append(got, e.FleetWorkload.Name+" "+string(e.State))
+	}
+	want := []string{"a UnderWay", "c UnderWay", "d WaitsForPerson", "e UnderWay", "f Failing", "g UnderWay", "h Failed", "i UnderWay", "j UnderWay"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A phase is told once for each wave, from when it was seen first.
+func TestPhases(t *testing.T) {
+	after := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	in := func(phase v1alpha1.MigrationPhase, wave *int32) change {
+		return func(fw *v1alpha1.FleetWorkload) {
+			moves("karmada", "ocm", phase)(fw)
+			fw.Status.Migration.Wave = wave
+		}
+	}
+	one, two := ptr.To[int32](1), ptr.To[int32](2)
+	r := of(toOCM, at("a"))
+	for s, c := range []change{
+		in(v1alpha1.MigrationPhaseValidating, nil), in(v1alpha1.MigrationPhaseValidating, nil),
+		in(v1alpha1.MigrationPhaseVerifying, one), in(v1alpha1.MigrationPhaseVerifying, one), in(v1alpha1.MigrationPhaseVerifying, two),
+		moves("karmada", "k2", v1alpha1.MigrationPhaseReleasing), // another migration
+	} {
+		r.See(at("a", asked, c), after(s))
+	}
+	want := []Phase{{v1alpha1.MigrationPhaseValidating, nil, after(0)}, {v1alpha1.MigrationPhaseVerifying, one, after(2)}, {v1alpha1.MigrationPhaseVerifying, two, after(4)}}
+	if diff := cmp.Diff(want, r.All()[0].Phases); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -160,6 +240,65 @@ func TestLeft(t *testing.T) {
 	}
 }
 
+// One took a minute and another one three: each of the others is taken to take two.
+func TestLeftByTheMean(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then func(*run)
+		want time.Duration
+	}{
+		"two have just begun, and two are to": {func(*run) {}, 4 * time.Minute},
+		"one goes back, and has its minutes":  {func(r *run) { r.see("c", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseRollingBack), fails) }, 4 * time.Minute},
+		"one waits for a person, and not here": {func(r *run) {
+			r.see("c", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying), asks)
+			r.start()
+		}, 3 * time.Minute},
+	} {
+		rules := toOCM
+		rules.MaxFailures = 1
+		r := of(rules, at("a"), at("b"), at("c"), at("d"), at("e"), at("f"))
+		r.start()
+		r.See(at("a", onOCM), noon.Add(time.Minute))
+		r.See(at("b", onOCM), noon.Add(3*time.Minute))
+		r.now = noon.Add(3 * time.Minute)
+		r.start() // c d
+		tc.then(r)
+		if got := r.Left(r.now); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// A report has what is on record of the clusters: of the migration that is under way, or else of the newest one, if it is to the backend.
+func TestRecordedClusters(t *testing.T) {
+	history := func(to string) change {
+		return func(fw *v1alpha1.FleetWorkload) {
+			if fw.Status.Migration == nil {
+				fw.Status.Migration = &v1alpha1.MigrationStatus{}
+			}
+			fw.Status.Migration.History = []v1alpha1.MigrationRecord{{To: to, Phase: v1alpha1.MigrationPhaseCompleted, Clusters: []v1alpha1.MigrationClusterStatus{{Name: "old"}}}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		fw   []change
+		want string
+	}{
+		"none":                             {nil, ""},
+		"under way":                        {[]change{asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying)}, "m1 m2"},
+		"under way, after an earlier one":  {[]change{asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying), history("ocm")}, "m1 m2"},
+		"over":                             {[]change{onOCM, history("ocm")}, "old"},
+		"over, and elsewhere":              {[]change{history("k2")}, ""},
+		"leaves again, after it was there": {[]change{moves("ocm", "karmada", v1alpha1.MigrationPhaseVerifying), history("ocm")}, "old"},
+	} {
+		var got []string
+		for _, c := range of(toOCM, at("a", tc.fw...)).Report(OutcomeLeft, noon, noon).Workloads[0].Clusters {
+			got = append(got, c.Name)
+		}
+		if joined := strings.Join(got, " "); joined != tc.want {
+			t.Errorf("%s: %q, want %q", name, joined, tc.want)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	seen := func(uid string, ready int32) *v1alpha1.MigrationEvidence {
 		return &v1alpha1.MigrationEvidence{UID: uid, PodRevision: "r1", Ready: &ready, Restarts: ptr.To(ready)}
@@ -174,6 +313,7 @@ func TestReport(t *testing.T) {
 	r.now = noon.Add(3 * time.Second)
 	clusters := []v1alpha1.MigrationClusterStatus{
 		{Name: "m1", Before: seen("1", 3), After: seen("1", 4)}, {Name: "m2", Before: seen("2", 3), After: seen("3", 2)},
+		{Name: "m3", Before: seen("4", 3), After: seen("4", 3)},
 	}
 	r.see("a", onOCM, func(fw *v1alpha1.FleetWorkload) {
 		fw.Status.Migration = &v1alpha1.MigrationStatus{History: []v1alpha1.MigrationRecord{{
@@ -185,7 +325,7 @@ func TestReport(t *testing.T) {
 	want := Report{
 		To: "ocm", Outcome: OutcomeStopped, StartedAt: noon, EndedAt: noon.Add(4 * time.Second),
 		Summary:  Counts{Chosen: 3, Moved: 1, AlreadyThere: 1, Failed: 1, Clusters: 6, HandedOver: 4},
-		Evidence: Evidence{Clusters: 2, SameObject: 1, OtherObject: 1, SamePods: 2, FewerReady: 1, Restarts: ptr.To(0)},
+		Evidence: Evidence{Clusters: 3, SameObject: 2, OtherObject: 1, SamePods: 3, FewerReady: 1, Restarts: ptr.To(0)},
 		Workloads: []Workload{
 			{
 				Namespace: "shop", Name: "a", From: "karmada", To: "ocm", Result: Moved, StartedAt: noon, EndedAt: noon.Add(3 * time.Second), Clusters: clusters,

@@ -140,6 +140,91 @@ func TestStand(t *testing.T) {
 	}
 }
 
+// What one that goes on by itself waits for, as far as that is known.
+func TestSaysWhatItWaitsFor(t *testing.T) {
+	verifying := moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying)
+	clusterSays := func(message string) change {
+		return func(fw *v1alpha1.FleetWorkload) { fw.Status.Migration.Clusters[1].Message = message }
+	}
+	ready := func(status metav1.ConditionStatus) change {
+		return func(fw *v1alpha1.FleetWorkload) {
+			meta.SetStatusCondition(&fw.Status.Conditions, metav1.Condition{
+				Type: v1alpha1.ConditionReady, Status: status, Reason: v1alpha1.ReasonBackendUnavailable, Message: "connection\n refused", LastTransitionTime: metav1.Time{Time: noon},
+			})
+		}
+	}
+	standsStill := func(fw *v1alpha1.FleetWorkload) { fw.Status.Migration.FrozenSince = &metav1.Time{Time: noon} }
+	notReady := ready(metav1.ConditionFalse)
+	for name, tc := range map[string]struct {
+		fw   []change
+		want string
+	}{
+		"nothing is known":                   {[]change{asked, verifying}, ""},
+		"a cluster":                          {[]change{asked, verifying, clusterSays("1 of 3 pods are ready"), notReady}, "cluster m2: 1 of 3 pods are ready"},
+		"it is not ready, which is as usual": {[]change{asked, verifying, notReady}, ""},
+		"a backend that cannot be reached":   {[]change{asked, verifying, standsStill, notReady}, "BackendUnavailable: connection refused"},
+		"it has not begun to hand over":      {[]change{asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseValidating), notReady}, "BackendUnavailable: connection refused"},
+		"there is no migration yet":          {[]change{asked, notReady}, "BackendUnavailable: connection refused"},
+		"it is ready":                        {[]change{asked, ready(metav1.ConditionTrue)}, ""},
+		"the status is of an older spec":     {[]change{asked, notLooked, notReady}, ""},
+	} {
+		e := entry{Entry: Entry{FleetWorkload: at("web", tc.fw...)}, tried: true}
+		if got := toOCM.stand(&e, noon); got.State != UnderWay || got.Message != tc.want {
+			t.Errorf("%s: %s %q, want %q", name, got.State, got.Message, tc.want)
+		}
+	}
+}
+
+// When a migration began is what the operator says, if it speaks of this one; otherwise it is now.
+func TestBegun(t *testing.T) {
+	notSaid := func(fw *v1alpha1.FleetWorkload) { fw.Status.Migration.StartedAt = nil }
+	for name, tc := range map[string]struct {
+		fw   []change
+		want time.Time
+	}{
+		"the operator has not seen it": {[]change{asked, notLooked}, noon},
+		"the operator says it":         {[]change{asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying)}, noon.Add(-time.Minute)},
+		"the operator does not say it": {[]change{asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying), notSaid}, noon},
+		"the operator says another's":  {[]change{asked, moves("karmada", "k2", v1alpha1.MigrationPhaseVerifying)}, noon},
+		"one is over":                  {[]change{asked, moves("karmada", "ocm", "")}, noon},
+		"it has not begun":             {[]change{moves("karmada", "ocm", v1alpha1.MigrationPhaseVerifying)}, time.Time{}},
+	} {
+		if got := New(toOCM, []*v1alpha1.FleetWorkload{at("web", tc.fw...)}, noon).All()[0].Begun; !got.Equal(tc.want) {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// How many clusters the backend has: all before and after, and while the migration goes on those that are verified or released.
+func TestClustersOf(t *testing.T) {
+	hand := func(to string, phases ...v1alpha1.MigrationPhase) change {
+		return func(fw *v1alpha1.FleetWorkload) {
+			moves("karmada", to, v1alpha1.MigrationPhaseVerifying)(fw)
+			fw.Status.Migration.Clusters = nil
+			for _, phase := range phases {
+				fw.Status.Migration.Clusters = append(fw.Status.Migration.Clusters, v1alpha1.MigrationClusterStatus{Phase: phase})
+			}
+		}
+	}
+	shadowing, verifying, releasing := v1alpha1.MigrationPhaseShadowing, v1alpha1.MigrationPhaseVerifying, v1alpha1.MigrationPhaseReleasing
+	for name, tc := range map[string]struct {
+		fw              []change
+		all, handedOver int
+	}{
+		"at rest":                  {nil, 2, 0},
+		"there":                    {[]change{onOCM}, 2, 2},
+		"its size is not known":    {[]change{func(fw *v1alpha1.FleetWorkload) { fw.Status.ClusterSummary = nil }}, 0, 0},
+		"none yet":                 {[]change{asked, hand("ocm", shadowing, shadowing, shadowing)}, 3, 0},
+		"one is verified":          {[]change{asked, hand("ocm", verifying, shadowing, shadowing)}, 3, 1},
+		"one of them is released":  {[]change{asked, hand("ocm", verifying, releasing, shadowing)}, 3, 2},
+		"handed over to elsewhere": {[]change{hand("k2", verifying, releasing, shadowing)}, 3, 0},
+	} {
+		if all, handedOver := clustersOf(at("web", tc.fw...), "ocm"); all != tc.all || handedOver != tc.handedOver {
+			t.Errorf("%s: %d of %d, want %d of %d", name, handedOver, all, tc.handedOver, tc.all)
+		}
+	}
+}
+
 func TestIsOf(t *testing.T) {
 	completed := ended("karmada", "ocm", v1alpha1.MigrationPhaseCompleted)
 	for name, tc := range map[string]struct {
