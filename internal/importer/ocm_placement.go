@@ -72,7 +72,13 @@ func (d *draft) ocmPlacements(set *unstructured.Unstructured, placements []*unst
 		return err
 	}
 	if n := spec.NumberOfClusters; n != nil {
-		d.fw.Spec.Placement.NumberOfClusters, spec.NumberOfClusters = ptr.To(max(*n, 1)), nil
+		taken := min(max(*n, 1), 1000)
+		if taken != *n {
+			d.cannot(Unexpressed{Object: title(placement), Field: "spec.numberOfClusters", Value: fmt.Sprint(*n),
+				Reason:  fmt.Sprintf("a FleetWorkload is for 1 to 1000 clusters, and gets %d", taken),
+				Instead: "import it once it is to run somewhere, or choose the clusters by labels alone"})
+		}
+		d.fw.Spec.Placement.NumberOfClusters, spec.NumberOfClusters = &taken, nil
 	}
 	d.ocmTolerations(title(placement), spec.Tolerations)
 	spec.Tolerations = nil
