@@ -216,6 +216,8 @@ func TestTakeOut(t *testing.T) {
 		"spec.overrides[1].args[1]":               {" args:side", `OverridePolicy shop/second|spec.overriders.args|{"container":"side","args":["b"]}`},
 		"spec.overrides[1].labels.set[b]":         {`,"b":"2"`, "OverridePolicy shop/second|spec.overriders.labels|b: 2"},
 		"spec.overrides[1].labels.remove[1]":      {`,"d"`, "OverridePolicy shop/second|spec.overriders.labels|d"},
+		"spec.overrides[1].labels.remove[0]":      {`"c",`, "OverridePolicy shop/second|spec.overriders.labels|c"},
+		"spec.overrides[1].annotations.remove[1]": {`{"set":{"a":"1"},"remove":["c"]}`, `OverridePolicy shop/second|spec.overriders.annotations|{"set":{"a":"1"},"remove":["c"]}`},
 		"spec.overrides[1].labels":                {`{"set":{"a":"1","b":"2"},"remove":["c","d"]}`, `OverridePolicy shop/second|spec.overriders.labels|{"set":{"a":"1","b":"2"},"remove":["c","d"]}`},
 		"spec.overrides[1].annotations.set[none]": {`{"set":{"a":"1"},"remove":["c"]}`, `OverridePolicy shop/second|spec.overriders.annotations|{"set":{"a":"1"},"remove":["c"]}`},
 		"spec.companions[1]":                      {"\nRole shop/web{\"kind\":\"Role\"}", "Role shop/web|the whole object|"},

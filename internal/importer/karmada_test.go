@@ -149,6 +149,9 @@ func drawOverriders(r *rand.Rand) (o policyv1alpha1.Overriders) {
 			policyv1alpha1.Registry: pick(r, "mirror.example.com", "localhost:5000"), policyv1alpha1.Repository: pick(r, "library/x", "y"),
 			policyv1alpha1.Tag: pick(r, "v2", "latest", "sha256:"+strings.Repeat("ef", 32)),
 		}[component]
+		if image.Operator == policyv1alpha1.OverriderOpReplace && r.IntN(6) == 0 {
+			image.Value = "" // which takes the part away
+		}
 		if image.Operator == policyv1alpha1.OverriderOpAdd {
 			image.Value = map[policyv1alpha1.ImageComponent]string{policyv1alpha1.Registry: ".local", policyv1alpha1.Repository: "-x", policyv1alpha1.Tag: "-alpine"}[component]
 		}
