@@ -150,25 +150,37 @@ func (r Request) asks(obj *unstructured.Unstructured) bool {
 
 // choose returns the one workload among the objects that is asked for.
 func (r Request) choose(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	found := map[string]*unstructured.Unstructured{}
-	var titles []string
+	seen := map[string]bool{}
+	var found []*unstructured.Unstructured
 	for _, obj := range objects {
-		if !r.asks(obj) || found[id(obj)] != nil {
-			continue
+		if r.asks(obj) && !seen[id(obj)] {
+			seen[id(obj)], found = true, append(found, obj)
 		}
-		found[id(obj)] = obj
-		titles = append(titles, title(obj))
 	}
 	switch len(found) {
 	case 0:
 		return nil, fmt.Errorf("%s is not among what was read; name another, or give its file too", r.asked())
 	case 1:
-		for _, obj := range found {
-			return obj, nil
-		}
+		return found[0], nil
 	}
-	slices.Sort(titles)
-	return nil, fmt.Errorf("%s may be any of %s: say which with KIND/NAME, KIND.GROUP/NAME and -n", r.asked(), strings.Join(titles, ", "))
+	return nil, fmt.Errorf("%s may be any of %s: say which with KIND/NAME, KIND.GROUP/NAME and -n", r.asked(), strings.Join(apart(found), ", "))
+}
+
+// apart names objects, those of the same title by their groups too.
+func apart(objects []*unstructured.Unstructured) (names []string) {
+	times := map[string]int{}
+	for _, obj := range objects {
+		times[title(obj)]++
+	}
+	for _, obj := range objects {
+		name := title(obj)
+		if group := obj.GroupVersionKind().Group; times[name] > 1 && group != "" {
+			name = obj.GetKind() + "." + group + strings.TrimPrefix(name, obj.GetKind())
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // asked words what was asked for.
