@@ -133,7 +133,7 @@ func TestTheEndOfATakeOver(t *testing.T) {
 // all that comes with another change.
 func TestATakeOverBeginsBehindTheGate(t *testing.T) {
 	for name, change := range map[string]func(*backends.Desired, *world){
-		"somebody else's": func(d *backends.Desired, l *world) {
+		"somebody else's": func(_ *backends.Desired, l *world) {
 			l.override, l.works[0] = nil, said(l.works[0], abort, metav1.ConditionFalse, sayExists)
 		},
 		"somebody else's, while another one has been taken over": func(d *backends.Desired, l *world) {

@@ -61,10 +61,9 @@ func TestChoose(t *testing.T) {
 		"what has no namespace":         {"fleet", "shop", "wide", "example.com/Fleet//wide"},
 		"its plural, with its group":    {"fleets.example.com", "", "", "example.com/Fleet//wide"},
 	} {
-		got := ""
-		if chosen, err := (Request{Kind: tc.kind, Namespace: tc.namespace, Name: tc.name, Kinds: kinds(t)}).choose(objects); err != nil {
-			got = err.Error()
-		} else {
+		chosen, err := Request{Kind: tc.kind, Namespace: tc.namespace, Name: tc.name, Kinds: kinds(t)}.choose(objects)
+		got := fmt.Sprint(err)
+		if err == nil {
 			got = id(chosen)
 		}
 		if !strings.HasPrefix(got, tc.want) {

@@ -81,11 +81,9 @@ func TestClaimant(t *testing.T) {
 	} {
 		web := workload(3)
 		web.SetAnnotations(tc.claim)
-		got := ""
 		result, err := importer.Karmada(request(t), append([]*unstructured.Unstructured{web}, tc.policies...))
-		if err != nil {
-			got = err.Error()
-		} else {
+		got := fmt.Sprint(err)
+		if err == nil {
 			kind, rest, _ := strings.Cut(strings.TrimPrefix(result.TakeOver[2].Commands[0], "kubectl patch "), " ")
 			words := strings.Fields(rest)
 			got = map[string]string{"propagationpolicy": "PropagationPolicy shop/", "clusterpropagationpolicy": "ClusterPropagationPolicy "}[kind] + words[0]
