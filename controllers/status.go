@@ -85,9 +85,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload
 	if equality.Semantic.DeepEqual(fw.Status, status) {
 		return nil
 	}
-	after := fw.DeepCopy()
-	after.Status = status
-	patch := client.MergeFromWithOptions(fw, client.MergeFromWithOptimisticLock{})
+	packed, err := status.Pack()
+	if err != nil {
+		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
+	}
+	before, after := fw.DeepCopy(), fw.DeepCopy()
+	before.Status, after.Status = *fw.Status.Bare(), *packed
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Status().Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
 	}

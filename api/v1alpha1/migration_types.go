@@ -147,10 +147,9 @@ type MigrationStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	Approval string `json:"approval,omitempty"`
 
-	// clusters tells where each cluster stands.
+	// clusters tells where each cluster stands. Those of large fleets are in status.packed.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []MigrationClusterStatus `json:"clusters,omitempty"`
 
@@ -199,7 +198,7 @@ type MigrationClusterStatus struct {
 	// +optional
 	Phase MigrationPhase `json:"phase,omitempty"`
 
-	// message says why, for a person.
+	// message says why, for a person. It ends with "..." when all messages together are longer than there is room for.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -220,7 +219,8 @@ type MigrationEvidence struct {
 	// +kubebuilder:validation:MaxLength=63
 	UID string `json:"uid,omitempty"`
 
-	// podRevision is what the member object's controller calls the newest revision of its pods; empty for kinds without.
+	// podRevision is what the member object's controller calls the newest revision of its pods; empty for kinds without. Of a long one
+	// it is the beginning and a hash.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PodRevision string `json:"podRevision,omitempty"`
@@ -263,10 +263,10 @@ type MigrationRecord struct {
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt,omitzero"`
 
-	// clusters is the evidence: what each cluster ran before and after. Of the newest migration only.
+	// clusters is the evidence: what each cluster ran before and after. Of the newest migration only. Those of large fleets are in
+	// status.packed.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []MigrationClusterStatus `json:"clusters,omitempty"`
 }

@@ -100,12 +100,12 @@ type FleetWorkloadStatus struct {
 
 	// clusters has a row for each cluster, those that need attention first.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
 
-	// truncated is how many clusters have no row because the list is full. The counts are complete all the same.
+	// truncated is how many clusters have no row because the list is full. The counts are complete all the same, and placement and
+	// migration tell of every cluster.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Truncated *int32 `json:"truncated,omitempty"`
@@ -113,6 +113,12 @@ type FleetWorkloadStatus struct {
 	// migration tells how far a change of backend has come.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
+
+	// packed is there when placement.clusters, migration.clusters and migration.history[0].clusters together are too long to stand
+	// here as they are. They are in it instead, whole: base64 of gzip of JSON. kubectl fw status shows them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1048576
+	Packed []byte `json:"packed,omitempty"`
 }
 
 // SpecRevision is a version of what a FleetWorkload ships: template, companions, dependencies and overrides.
@@ -172,10 +178,9 @@ type PlacementRecord struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// clusters are what was decided for each cluster, and what that is measured by.
+	// clusters are what was decided for each cluster, and what that is measured by. Those of large fleets are in status.packed.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5000
 	Clusters []ClusterShare `json:"clusters,omitempty"`
 
@@ -378,7 +383,8 @@ type ClusterStatus struct {
 	// +kubebuilder:validation:Enum=True
 	Paused metav1.ConditionStatus `json:"paused,omitempty"`
 
-	// message says why, for a person.
+	// message says why, for a person. It ends with "..." when it is longer than there is room for: the conditions name the first
+	// clusters with more of it, and the backend's own object of the cluster has the whole.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

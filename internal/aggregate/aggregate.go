@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
@@ -20,6 +20,9 @@ const MaxRows = 100
 
 // maxMessage keeps messages within the schema's bound.
 const maxMessage = 1024
+
+// maxMessages is how many bytes the messages of all rows have together. The rows that need attention most keep theirs longest.
+const maxMessages = 24 << 10
 
 // Report is what is known of one cluster.
 type Report struct {
@@ -111,7 +114,19 @@ func Fleet(before v1alpha1.FleetWorkloadStatus, facts Facts) v1alpha1.FleetWorkl
 	judged := status
 	judged.Clusters = counting(status.Clusters)
 	setConditions(&status, before, summarize(judged, facts))
+	fitMessages(status.Clusters)
 	return status
+}
+
+// fitMessages shortens what the conditions were drawn from already.
+func fitMessages(rows []v1alpha1.ClusterStatus) {
+	messages := make([]string, 0, len(rows))
+	for _, r := range rows {
+		messages = append(messages, r.Message)
+	}
+	for i, m := range brief.Fit(messages, maxMessages) {
+		rows[i].Message = m
+	}
 }
 
 // counting are the rows that are not given up.
@@ -233,12 +248,7 @@ func unreachable(r Report) string {
 	}
 }
 
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
-}
+func shorten(message string) string { return brief.Cut(message, maxMessage) }
 
 // fill writes rows and everything that is counted from them.
 func fill(status *v1alpha1.FleetWorkloadStatus, facts Facts, rows []v1alpha1.ClusterStatus) {

@@ -9,6 +9,8 @@
 package migration
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // Report is what one backend says of the workload on one cluster.
@@ -129,7 +132,27 @@ func Decide(old v1alpha1.MigrationStatus, in Input) (v1alpha1.MigrationStatus, O
 	d.unfreeze()
 	d.turnRound()
 	d.step()
-	return d.rec, d.orders()
+	orders := d.orders()
+	fitMessages(d.rec.Clusters)
+	return d.rec, orders
+}
+
+// maxMessages is how many bytes the messages of all clusters have together, of each that several have once. They are for people.
+const maxMessages = 16 << 10
+
+func fitMessages(clusters []v1alpha1.MigrationClusterStatus) {
+	var different []string
+	place := map[string]int{}
+	for _, c := range clusters {
+		if _, seen := place[c.Message]; !seen {
+			place[c.Message] = len(different)
+			different = append(different, c.Message)
+		}
+	}
+	fitting := brief.Fit(different, maxMessages)
+	for i, c := range clusters {
+		clusters[i].Message = fitting[place[c.Message]]
+	}
 }
 
 // decision is one pass of the machine.
@@ -305,7 +328,20 @@ func (d *decision) handOver() {
 	}
 }
 
-func evidence(r Report) *v1alpha1.MigrationEvidence { return &r.Evidence }
+func evidence(r Report) *v1alpha1.MigrationEvidence {
+	r.Evidence.PodRevision = shortRevision(r.Evidence.PodRevision)
+	return &r.Evidence
+}
+
+// shortRevision keeps what tells one revision of pods from another. Its name begins with the workload's, which may be long.
+func shortRevision(revision string) string {
+	const most, begins = 63, 48
+	if len(revision) <= most {
+		return revision
+	}
+	sum := sha256.Sum256([]byte(revision))
+	return brief.Cut(revision, begins) + hex.EncodeToString(sum[:6])
+}
 
 // missing says what a cluster that is handed over still lacks.
 func missing(c *v1alpha1.MigrationClusterStatus, p Pair) string {
@@ -364,7 +400,7 @@ func replaced(c *v1alpha1.MigrationClusterStatus, p Pair) string {
 	if c.Before == nil || !p.Target.Current {
 		return ""
 	}
-	was, is := c.Before, p.Target.Evidence
+	was, is := evidence(Report{Evidence: *c.Before}), evidence(p.Target)
 	switch {
 	case differ(was.UID, is.UID):
 		return fmt.Sprintf("the object was %s and is %s", was.UID, is.UID)

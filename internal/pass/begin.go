@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
 )
 
@@ -146,8 +147,11 @@ func (d *Decision) thoughtOf() v1alpha1.MigrationStatus {
 	return next
 }
 
-// mostProblems is how many of them the status lists.
-const mostProblems = 64
+// mostProblems is how many of them the status lists, and maxProblemBytes how long they are together.
+const (
+	mostProblems    = 64
+	maxProblemBytes = 24 << 10
+)
 
 // examine lists the clusters that would change hands, and all that stands against it.
 func (d *Decision) examine() error {
@@ -218,11 +222,14 @@ func (t Trial) problems(backend string) (all []string) {
 
 // object notes what stands against a beginning, as far as the status can hold it.
 func (d *Decision) object(problems []string) {
-	problems = slices.Clone(problems[:min(len(problems), mostProblems)])
-	for i, problem := range problems {
-		problems[i] = Note(problem)
+	listed := slices.Clone(problems[:min(len(problems), mostProblems)])
+	for i, problem := range listed {
+		listed[i] = Note(problem)
 	}
-	d.begins.next.Problems = problems
+	if left := len(problems) - mostProblems; left > 0 {
+		listed[mostProblems-1] = fmt.Sprintf("and %d more", left+1)
+	}
+	d.begins.next.Problems = brief.Fit(listed, maxProblemBytes)
 }
 
 // targetsOf are the targets of a migration's clusters by their names on one of its backends, sorted, with what it may do

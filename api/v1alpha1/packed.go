@@ -1,0 +1,142 @@
+package v1alpha1
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	k8sjson "sigs.k8s.io/json"
+)
+
+// mostPlain is how many bytes of JSON the records of clusters may have before they are packed: together with all else a status then stays
+// far from what a request to the API server, or an object in etcd, may have.
+const mostPlain = 96 << 10
+
+// mostUnpacked bounds what is unpacked; what the operator has packed is far below it.
+const mostUnpacked = 64 << 20
+
+// packedRow is what the three lists have at one index. They name the same clusters, mostly in the same order, so that a row repeats itself.
+type packedRow struct {
+	Share     *ClusterShare           `json:"s,omitempty"`
+	Migration *MigrationClusterStatus `json:"m,omitempty"`
+	Last      *MigrationClusterStatus `json:"l,omitempty"`
+}
+
+// unpackedStatus is a status that is decoded as it stands.
+type unpackedStatus FleetWorkloadStatus
+
+// UnmarshalJSON implements json.Unmarshaler: whoever reads a status has the lists, packed or not. What cannot be unpacked does not decode:
+// records from which a hand-over reads where it stands must not look empty.
+func (s *FleetWorkloadStatus) UnmarshalJSON(raw []byte) error {
+	s.Packed = nil
+	if err := k8sjson.UnmarshalCaseSensitivePreserveInts(raw, (*unpackedStatus)(s)); err != nil {
+		return err //nolint:wrapcheck // it is the decoder's own
+	}
+	if len(s.Packed) == 0 {
+		return nil
+	}
+	if err := s.unpack(); err != nil {
+		return fmt.Errorf("unpack status.packed: %w", err)
+	}
+	return nil
+}
+
+// Pack returns the status as it is to be written: with the records of clusters packed when they are long. s is not changed.
+func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
+	out := *s
+	out.Packed = nil
+	shares, migration, last := s.records()
+	plain, err := json.Marshal([]any{shares, migration, last})
+	if err != nil || len(plain) <= mostPlain {
+		return &out, err //nolint:wrapcheck // it is the encoder's own
+	}
+	rows := make([]packedRow, max(len(shares), len(migration), len(last)))
+	for i := range rows {
+		rows[i] = packedRow{at(shares, i), at(migration, i), at(last, i)}
+	}
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // that level is one
+	if err := errors.Join(json.NewEncoder(w).Encode(rows), w.Close()); err != nil {
+		return nil, fmt.Errorf("pack the records of clusters: %w", err)
+	}
+	out.Packed = packed.Bytes()
+	return out.Bare(), nil
+}
+
+// Bare returns a status that was read as the API server has it: without the lists that are packed. s is not changed.
+func (s *FleetWorkloadStatus) Bare() *FleetWorkloadStatus {
+	out := s.DeepCopy()
+	if len(s.Packed) > 0 {
+		out.setRecords(nil, nil, nil)
+	}
+	return out
+}
+
+func (s *FleetWorkloadStatus) unpack() error {
+	r, err := gzip.NewReader(bytes.NewReader(s.Packed))
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what it is of
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, mostUnpacked))
+	if err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	var rows []packedRow
+	if err := k8sjson.UnmarshalCaseSensitivePreserveInts(raw, &rows); err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	var shares []ClusterShare
+	var migration, last []MigrationClusterStatus
+	for _, row := range rows {
+		shares, migration, last = add(shares, row.Share), add(migration, row.Migration), add(last, row.Last)
+	}
+	if len(shares) > 0 && s.Placement == nil || len(migration)+len(last) > 0 && s.Migration == nil ||
+		len(last) > 0 && len(s.Migration.History) == 0 {
+		return errors.New("it has records of what the status does not have")
+	}
+	s.setRecords(shares, migration, last)
+	return nil
+}
+
+// records are the lists with an entry for each cluster, of the newest finished migration the last one.
+func (s *FleetWorkloadStatus) records() (shares []ClusterShare, migration, last []MigrationClusterStatus) {
+	if s.Placement != nil {
+		shares = s.Placement.Clusters
+	}
+	if m := s.Migration; m != nil {
+		migration = m.Clusters
+		if len(m.History) > 0 {
+			last = m.History[0].Clusters
+		}
+	}
+	return shares, migration, last
+}
+
+func (s *FleetWorkloadStatus) setRecords(shares []ClusterShare, migration, last []MigrationClusterStatus) {
+	if s.Placement != nil {
+		s.Placement.Clusters = shares
+	}
+	if m := s.Migration; m != nil {
+		m.Clusters = migration
+		if len(m.History) > 0 {
+			m.History[0].Clusters = last
+		}
+	}
+}
+
+func at[T any](list []T, i int) *T {
+	if i < len(list) {
+		return &list[i]
+	}
+	return nil
+}
+
+func add[T any](list []T, item *T) []T {
+	if item == nil {
+		return list
+	}
+	return append(list, *item)
+}

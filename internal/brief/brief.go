@@ -1,0 +1,33 @@
+// Package brief keeps messages within the room that an object has for them.
+package brief
+
+import "strings"
+
+// more stands at the end of a message that was cut.
+const more = "..."
+
+// Cut keeps a message within so many bytes.
+func Cut(message string, most int) string {
+	if len(message) <= most {
+		return message
+	}
+	return strings.ToValidUTF8(message[:max(0, most-len(more))], "") + more
+}
+
+// Fit returns messages that have no more than most bytes together. The first ones stay as they are, as far as half of the room goes; the
+// other half is shared by all. What fits is not changed.
+func Fit(messages []string, most int) []string {
+	out, total := make([]string, len(messages)), 0
+	for _, m := range messages {
+		total += len(m)
+	}
+	share := most
+	if total > most {
+		share = most / 2 / len(messages)
+	}
+	for i, m := range messages {
+		out[i] = Cut(m, max(share, most-share*(len(messages)-1-i)))
+		most -= len(out[i])
+	}
+	return out
+}

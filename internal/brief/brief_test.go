@@ -1,0 +1,31 @@
+package brief
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFit(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for name, test := range map[string]struct {
+		messages []string
+		most     int
+		want     []string
+	}{
+		"nothing":                        {nil, 10, []string{}},
+		"what fits stays":                {[]string{"a", long, ""}, 101, []string{"a", long, ""}},
+		"the first have most":            {[]string{long, long, long, long}, 80, []string{long[:47] + "...", long[:7] + "...", long[:7] + "...", long[:7] + "..."}},
+		"what the short leave is used":   {[]string{"a", long, "b", long}, 80, []string{"a", long[:56] + "...", "b", long[:16] + "..."}},
+		"no letter is cut through":       {[]string{"ééééé"}, 8, []string{"éé..."}},
+		"as short as the mark can stand": {[]string{long, long}, 12, []string{long[:6] + "...", "..."}},
+	} {
+		got := Fit(test.messages, test.most)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if again := Fit(got, test.most); !slices.Equal(again, got) {
+			t.Errorf("%s: again %q", name, again)
+		}
+	}
+}
