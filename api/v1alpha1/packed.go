@@ -3,10 +3,12 @@ package v1alpha1
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	k8sjson "sigs.k8s.io/json"
 )
@@ -31,11 +33,11 @@ type unpackedStatus FleetWorkloadStatus
 // UnmarshalJSON implements json.Unmarshaler: whoever reads a status has the lists, packed or not. What cannot be unpacked does not decode:
 // records from which a hand-over reads where it stands must not look empty.
 func (s *FleetWorkloadStatus) UnmarshalJSON(raw []byte) error {
-	s.Packed = nil
+	s.Packed = ""
 	if err := k8sjson.UnmarshalCaseSensitivePreserveInts(raw, (*unpackedStatus)(s)); err != nil {
 		return err //nolint:wrapcheck // it is the decoder's own
 	}
-	if len(s.Packed) == 0 {
+	if s.Packed == "" {
 		return nil
 	}
 	if err := s.unpack(); err != nil {
@@ -47,7 +49,7 @@ func (s *FleetWorkloadStatus) UnmarshalJSON(raw []byte) error {
 // Pack returns the status as it is to be written: with the records of clusters packed when they are long. s is not changed.
 func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
 	out := *s
-	out.Packed = nil
+	out.Packed = ""
 	shares, migration, last := s.records()
 	plain, err := json.Marshal([]any{shares, migration, last})
 	if err != nil || len(plain) <= mostPlain {
@@ -62,21 +64,21 @@ func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
 	if err := errors.Join(json.NewEncoder(w).Encode(rows), w.Close()); err != nil {
 		return nil, fmt.Errorf("pack the records of clusters: %w", err)
 	}
-	out.Packed = packed.Bytes()
+	out.Packed = base64.StdEncoding.EncodeToString(packed.Bytes())
 	return out.Bare(), nil
 }
 
 // Bare returns a status that was read as the API server has it: without the lists that are packed. s is not changed.
 func (s *FleetWorkloadStatus) Bare() *FleetWorkloadStatus {
 	out := s.DeepCopy()
-	if len(s.Packed) > 0 {
+	if s.Packed != "" {
 		out.setRecords(nil, nil, nil)
 	}
 	return out
 }
 
 func (s *FleetWorkloadStatus) unpack() error {
-	r, err := gzip.NewReader(bytes.NewReader(s.Packed))
+	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(s.Packed)))
 	if err != nil {
 		return err //nolint:wrapcheck // the caller says what it is of
 	}

@@ -118,7 +118,7 @@ type FleetWorkloadStatus struct {
 	// here as they are. They are in it instead, whole: base64 of gzip of JSON. kubectl fw status shows them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1048576
-	Packed []byte `json:"packed,omitempty"`
+	Packed string `json:"packed,omitempty"`
 }
 
 // SpecRevision is a version of what a FleetWorkload ships: template, companions, dependencies and overrides.

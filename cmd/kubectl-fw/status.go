@@ -71,7 +71,7 @@ type printer func(*v1alpha1.FleetWorkload) error
 func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 	switch opts.output {
 	case "json":
-		return func(fw *v1alpha1.FleetWorkload) error { return writeJSON(out, fw.Status) }, nil
+		return func(fw *v1alpha1.FleetWorkload) error { return writeJSON(out, unpacked(fw.Status)) }, nil
 	case "yaml":
 		first := true
 		return func(fw *v1alpha1.FleetWorkload) error {
@@ -79,7 +79,7 @@ func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 				fmt.Fprintln(out, "---")
 			}
 			first = false
-			return writeYAML(out, fw.Status)
+			return writeYAML(out, unpacked(fw.Status))
 		}, nil
 	case "":
 		if opts.watch {
@@ -89,6 +89,12 @@ func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 	default:
 		return nil, fmt.Errorf("--output %q: choose json or yaml, or leave it out for a table", opts.output)
 	}
+}
+
+// unpacked is a status with all that it holds in plain words only.
+func unpacked(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
+	status.Packed = ""
+	return status
 }
 
 func writeJSON(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {

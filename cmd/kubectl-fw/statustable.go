@@ -129,7 +129,8 @@ func writeClusters(out io.Writer, s v1alpha1.FleetWorkloadStatus, now time.Time)
 		return err
 	}
 	if s.Truncated != nil && *s.Truncated > 0 {
-		fmt.Fprintf(out, "and %d more clusters without a row, in the counts above\n", *s.Truncated)
+		fmt.Fprintf(out, "and %d more clusters without a row, in the counts above; placement.clusters of -o yaml has what each is to run\n",
+			*s.Truncated)
 	}
 	return nil
 }

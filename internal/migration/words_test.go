@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -423,5 +424,62 @@ func TestKeptNames(t *testing.T) {
 	broken.Template.Raw = []byte(`{`)
 	if name, err := KeptName(fw, broken, 7); err == nil || Names(name, fw, broken) {
 		t.Errorf("what cannot be written has the name %s", name)
+	}
+}
+
+// TestLongRevisionsOfPodsAreToldApart: what is kept of one has a bound, and two that differ at their ends only are two. One that an older
+// operator has recorded whole is the same still.
+func TestLongRevisionsOfPodsAreToldApart(t *testing.T) {
+	name := strings.Repeat("w", 200)
+	short := func(revision string) string {
+		return evidence(Report{Evidence: v1alpha1.MigrationEvidence{PodRevision: revision}}).PodRevision
+	}
+	for revision, want := range map[string]bool{"": true, "web-1": true, name[:63]: true, name[:64]: false, name + "-1": false} {
+		if got := short(revision); (got == revision) != want || len(got) > 63 {
+			t.Errorf("%s is kept as %s", revision, got)
+		}
+	}
+	for _, before := range []string{name + "-1", short(name + "-1")} {
+		c := &v1alpha1.MigrationClusterStatus{Name: "m1", Before: &v1alpha1.MigrationEvidence{PodRevision: before}}
+		for revision, want := range map[string]bool{name + "-1": false, name + "-2": true, "": false} {
+			p := Pair{Target: Report{Current: true, Evidence: v1alpha1.MigrationEvidence{PodRevision: revision}}}
+			if why := replaced(c, p); (why != "") != want || len(why) > 200 {
+				t.Errorf("%s, then %s: %q", before, revision, why)
+			}
+		}
+	}
+}
+
+// TestMessagesOfManyClustersFit: what all clusters share counts once, and what each says for itself is shortened, and says so.
+func TestMessagesOfManyClustersFit(t *testing.T) {
+	for name, test := range map[string]struct {
+		message func(i int) string
+		whole   int
+	}{
+		"the same":  {func(int) string { return strings.Repeat("x", 900) }, 1000},
+		"none":      {func(int) string { return "" }, 1000},
+		"all short": {func(i int) string { return fmt.Sprintf("%04d", i) }, 1000},
+		"all long":  {func(i int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", 900)) }, 9},
+	} {
+		clusters := make([]v1alpha1.MigrationClusterStatus, 1000)
+		for i := range clusters {
+			clusters[i].Message = test.message(i)
+		}
+		fitMessages(clusters)
+		whole, bytes, seen := 0, 0, map[string]bool{}
+		for i, c := range clusters {
+			switch {
+			case c.Message == test.message(i):
+				whole++
+			case !strings.HasSuffix(c.Message, "..."):
+				t.Fatalf("%s: %q does not say that it is shortened", name, c.Message)
+			}
+			if !seen[c.Message] {
+				bytes, seen[c.Message] = bytes+len(c.Message), true
+			}
+		}
+		if whole != test.whole || bytes > maxMessages {
+			t.Errorf("%s: %d are whole, %d bytes", name, whole, bytes)
+		}
 	}
 }
