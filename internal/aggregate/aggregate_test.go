@@ -292,6 +292,40 @@ func TestThousandClustersStayBounded(t *testing.T) {
 	}
 }
 
+// TestMessagesOfAllRowsFit: rows that need attention most keep theirs, others say that theirs is shortened, and conditions lose nothing by it.
+func TestMessagesOfAllRowsFit(t *testing.T) {
+	f := facts()
+	for i := range MaxRows {
+		bad := healthy(fmt.Sprintf("m%04d", i), 2)
+		bad.State.Health, bad.State.Message = v1alpha1.HealthDegraded, strings.Repeat("x", 600+i)
+		if i < 90 {
+			bad.State.Health = v1alpha1.HealthProgressing
+		}
+		if i == 99 {
+			bad.State.Message = strings.Repeat("y", 900)
+		}
+		f.Reports = append(f.Reports, bad)
+	}
+	status := Fleet(v1alpha1.FleetWorkloadStatus{}, f)
+	total, shortened := 0, 0
+	for i, row := range status.Clusters {
+		total += len(row.Message)
+		switch {
+		case len(row.Message) >= 600:
+		case row.Health == v1alpha1.HealthDegraded || !strings.HasSuffix(row.Message, "..."):
+			t.Fatalf("row %d is %s and has %d bytes of message", i, row.Health, len(row.Message))
+		default:
+			shortened++
+		}
+	}
+	if total > maxMessages || total < maxMessages*9/10 || shortened < MaxRows/2 {
+		t.Errorf("%d bytes of messages, %d are shortened", total, shortened)
+	}
+	if degraded := worstHealth(status, f).Message; strings.Contains(degraded, "...") {
+		t.Errorf("the condition says %s", degraded)
+	}
+}
+
 func TestALostBackendKeepsWhatWasKnown(t *testing.T) {
 	known := Fleet(v1alpha1.FleetWorkloadStatus{}, facts(healthy("m1", 2), healthy("m2", 1)))
 	gone := Fleet(known, Facts{Generation: 3, Now: now, Problem: &Problem{Reason: v1alpha1.ReasonBackendUnavailable, Message: "refused"}})
