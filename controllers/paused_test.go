@@ -134,7 +134,9 @@ func TestAPausedClusterIsNotLeft(t *testing.T) {
 	w.membersRun("2 2 2")
 
 	w.pause("m2")
-	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"m1", "m3"}} })
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"m1", "m3"}}
+	})
 	w.settle()
 	w.membersRun("2 2 2")
 	w.pause()
