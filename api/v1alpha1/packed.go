@@ -22,9 +22,17 @@ const mostUnpacked = 64 << 20
 
 // packedRow is what the three lists have at one index. They name the same clusters, mostly in the same order, so that a row repeats itself.
 type packedRow struct {
-	Share     *ClusterShare           `json:"s,omitempty"`
-	Migration *MigrationClusterStatus `json:"m,omitempty"`
-	Last      *MigrationClusterStatus `json:"l,omitempty"`
+	// share is of placement.clusters.
+	// +optional
+	Share *ClusterShare `json:"share,omitempty"`
+
+	// migration is of migration.clusters.
+	// +optional
+	Migration *MigrationClusterStatus `json:"migration,omitempty"`
+
+	// last is of migration.history[0].clusters.
+	// +optional
+	Last *MigrationClusterStatus `json:"last,omitempty"`
 }
 
 // unpackedStatus is a status that is decoded as it stands.

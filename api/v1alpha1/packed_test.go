@@ -73,7 +73,7 @@ func TestPackedRecordsAreWhole(t *testing.T) {
 		if given.Placement != nil {
 			read.Placement, read.Migration = recordsOf(3, 3, 3).Placement, recordsOf(3, 3, 3).Migration
 		}
-		if err := json.Unmarshal(raw, read); err != nil { //nolint:forbidigo // it has no float
+		if err := json.Unmarshal(raw, read); err != nil {
 			t.Fatal(err)
 		}
 		if !cmp.Equal(read.Bare(), stored) && test.packed {
@@ -106,11 +106,11 @@ func TestWhatCannotBeUnpackedDoesNotDecode(t *testing.T) {
 		"no rows":          {`{"migration":{"to":"two"},"packed":"` + pack(`{"m":1}`) + `"}`, "unpack status.packed"},
 		"no migration":     {`{"packed":"` + whole + `"}`, "what the status does not have"},
 		"no history":       {`{"migration":{"to":"two"},"packed":"` + pack(`[{"l":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
-		"no placement":     {`{"packed":"` + pack(`[{"s":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
+		"no placement":     {`{"packed":"` + pack(`[{"share":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
 		"the status is no": {`{"packed":1}`, "cannot unmarshal"},
 	} {
 		status := &v1alpha1.FleetWorkloadStatus{}
-		err := json.Unmarshal([]byte(test.status), status) //nolint:forbidigo // it has no float
+		err := json.Unmarshal([]byte(test.status), status)
 		if failed := err != nil; failed != (test.want != "") || failed && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
