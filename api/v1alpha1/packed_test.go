@@ -97,15 +97,15 @@ func TestWhatCannotBeUnpackedDoesNotDecode(t *testing.T) {
 		_ = w.Close()
 		return base64.StdEncoding.EncodeToString(b.Bytes())
 	}
-	whole := pack(`[{"m":{"name":"m1"}}]`)
+	whole := pack(`[{"migration":{"name":"m1"}}]`)
 	for name, test := range map[string]struct{ status, want string }{
 		"whole":            {`{"migration":{"to":"two"},"packed":"` + whole + `"}`, ""},
 		"no base64":        {`{"migration":{"to":"two"},"packed":"!"}`, "unpack status.packed"},
 		"no gzip":          {`{"migration":{"to":"two"},"packed":"aGVsbG8gd29ybGQhIQ=="}`, "unpack status.packed"},
 		"cut off":          {`{"migration":{"to":"two"},"packed":"` + whole[:len(whole)-8] + `"}`, "unpack status.packed"},
-		"no rows":          {`{"migration":{"to":"two"},"packed":"` + pack(`{"m":1}`) + `"}`, "unpack status.packed"},
+		"no rows":          {`{"migration":{"to":"two"},"packed":"` + pack(`{"migration":1}`) + `"}`, "unpack status.packed"},
 		"no migration":     {`{"packed":"` + whole + `"}`, "what the status does not have"},
-		"no history":       {`{"migration":{"to":"two"},"packed":"` + pack(`[{"l":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
+		"no history":       {`{"migration":{"to":"two"},"packed":"` + pack(`[{"last":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
 		"no placement":     {`{"packed":"` + pack(`[{"share":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
 		"the status is no": {`{"packed":1}`, "cannot unmarshal"},
 	} {
