@@ -148,7 +148,7 @@ func dropEmptied(got, want any) {
 	case map[string]any:
 		g, _ := got.(map[string]any)
 		for key, child := range w {
-			if object, ok := g[key].(map[string]any); ok && len(object) == 0 && onlyNulls(child) {
+			if hollow(g[key]) && onlyNulls(child) {
 				delete(g, key)
 				continue
 			}
@@ -163,14 +163,26 @@ func dropEmptied(got, want any) {
 	}
 }
 
+// onlyNulls tells whether an object holds nulls, and nothing else at any depth.
 func onlyNulls(value any) bool {
 	object, _ := value.(map[string]any)
 	for _, child := range object {
-		if child != nil {
+		if child != nil && !onlyNulls(child) {
 			return false
 		}
 	}
 	return len(object) > 0
+}
+
+// hollow tells whether an object holds nothing but objects that hold nothing.
+func hollow(value any) bool {
+	object, is := value.(map[string]any)
+	for _, child := range object {
+		if !hollow(child) {
+			return false
+		}
+	}
+	return is
 }
 
 // comparison brings a template into the shape in which it is stored, and two manifests into one in which they must be
