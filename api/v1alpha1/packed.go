@@ -60,8 +60,11 @@ func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
 	out.Packed = ""
 	shares, migration, last := s.records()
 	plain, err := json.Marshal([]any{shares, migration, last})
-	if err != nil || len(plain) <= mostPlain {
-		return &out, err //nolint:wrapcheck // it is the encoder's own
+	if err != nil {
+		return nil, fmt.Errorf("measure the records of clusters: %w", err)
+	}
+	if len(plain) <= mostPlain {
+		return &out, nil
 	}
 	rows := make([]packedRow, max(len(shares), len(migration), len(last)))
 	for i := range rows {
@@ -88,15 +91,15 @@ func (s *FleetWorkloadStatus) Bare() *FleetWorkloadStatus {
 func (s *FleetWorkloadStatus) unpack() error {
 	r, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(s.Packed)))
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it is of
+		return fmt.Errorf("open: %w", err)
 	}
 	raw, err := io.ReadAll(io.LimitReader(r, mostUnpacked))
 	if err != nil {
-		return err //nolint:wrapcheck // as above
+		return fmt.Errorf("read: %w", err)
 	}
 	var rows []packedRow
 	if err := k8sjson.UnmarshalCaseSensitivePreserveInts(raw, &rows); err != nil {
-		return err //nolint:wrapcheck // as above
+		return fmt.Errorf("decode its rows: %w", err)
 	}
 	var shares []ClusterShare
 	var migration, last []MigrationClusterStatus

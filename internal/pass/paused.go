@@ -3,6 +3,7 @@ package pass
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -75,13 +76,14 @@ func (d *Decision) holdPinned() (held []backends.Target, err error) {
 }
 
 // kept is how many replicas the paused clusters keep of those that are divided.
-func (d *Decision) kept() (sum int32) {
+func (d *Decision) kept() int32 {
+	var sum int64
 	for _, n := range d.placed.pinned {
 		if n != nil {
-			sum += *n
+			sum += int64(*n)
 		}
 	}
-	return sum
+	return int32(min(sum, math.MaxInt32))
 }
 
 // notePaused says which clusters are paused, and which of them are kept although the spec does not choose them.
@@ -116,7 +118,7 @@ func (d *Decision) withheld() string {
 		if len(other) == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d replicas are asked for, and paused is what has another number: %s", asked, firstOf(other))
+		return fmt.Sprintf("%d replicas are asked for, and what is paused has another number: %s", asked, firstOf(other))
 	}
 	var given int64
 	for _, n := range d.next() {
@@ -125,7 +127,7 @@ func (d *Decision) withheld() string {
 	if given == int64(asked) {
 		return ""
 	}
-	return fmt.Sprintf("%d replicas are asked for and %d given, since %s keep %d and are paused", asked, given, firstOf(d.pinned()), d.kept())
+	return fmt.Sprintf("%d replicas are asked for and %d given: paused clusters keep %d (%s)", asked, given, d.kept(), firstOf(d.pinned()))
 }
 
 // refusePaused words what a pause has against a hand-over; empty when nothing.
