@@ -222,6 +222,12 @@ type ClusterShare struct {
 	// +optional
 	State ClusterShareState `json:"state,omitempty"`
 
+	// pendingBaseline is what the baseline of a Joining cluster becomes, where that is less than its replicas: the others it has taken over
+	// from clusters that have left without being asked to, and their baselines count them already.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	PendingBaseline *int32 `json:"pendingBaseline,omitempty"`
+
 	// conflictPolicy is Adopt once the operator may take over an object that the cluster has already: it has asked the cluster what it runs.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`

@@ -149,6 +149,11 @@ func (in *ClusterShare) DeepCopyInto(out *ClusterShare) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.PendingBaseline != nil {
+		in, out := &in.PendingBaseline, &out.PendingBaseline
+		*out = new(int32)
+		**out = **in
+	}
 	if in.DeselectedAt != nil {
 		in, out := &in.DeselectedAt, &out.DeselectedAt
 		*out = (*in).DeepCopy()

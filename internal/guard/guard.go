@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -63,10 +64,11 @@ type Removal struct {
 }
 
 // count is what of a cluster counts: what it ran when the spec was last carried out. While it is joining that is what it has come to run so
-// far, or what it ran before it left.
+// far, or what it ran before it left; pending is what counts once it runs what it is to.
 type count struct {
 	replicas int32
 	joining  bool
+	pending  int32
 }
 
 // Check returns what is to be remembered, and the removal that must be held; nil when everything may be carried out. What is held
@@ -112,13 +114,17 @@ func (in In) counts() map[string]count {
 	counts := map[string]count{}
 	if in.Record == nil {
 		for name, n := range in.Runs {
-			counts[name] = count{replicas: n}
+			counts[name] = count{replicas: n, pending: n}
 		}
 		return counts
 	}
 	for _, row := range in.Record.Clusters {
 		if row.Baseline != nil {
-			counts[row.Name] = count{replicas: *row.Baseline, joining: row.State == v1alpha1.ClusterShareJoining}
+			c := count{replicas: *row.Baseline, joining: row.State == v1alpha1.ClusterShareJoining, pending: *row.Baseline}
+			if c.joining {
+				c.pending = ptr.Deref(row.PendingBaseline, math.MaxInt32)
+			}
+			counts[row.Name] = c
 		}
 	}
 	return counts
@@ -212,12 +218,14 @@ func (in In) removal(counts map[string]count, confirmed int32) Removal {
 // of each as soon as it runs that; only what has gone without being asked for goes on counting after an edit.
 func (in In) follow(counts map[string]count, confirmed bool) map[string]count {
 	anew, next := confirmed || in.edited(), map[string]count{}
+	var gone int64
 	for name, c := range counts {
 		_, stays := in.Next[name]
 		if asked := anew && slices.Contains(in.Chosen, name); !stays && !asked && !confirmed && in.Record != nil {
-			next[name] = count{replicas: c.replicas}
+			next[name], gone = count{replicas: c.replicas}, gone+int64(c.replicas)
 		}
 	}
+	pending := in.pending(counts, anew, gone)
 	for name, n := range in.Next {
 		c, runs := counts[name], in.Reports[name]
 		still := in.before[name] > 0 || runs > 0 && runs >= min(c.replicas, n) // what was to be left may not have been
@@ -225,12 +233,35 @@ func (in In) follow(counts map[string]count, confirmed bool) map[string]count {
 		case c.replicas > 0 && !c.joining && !anew && still:
 			next[name] = c
 		case n > 0 && runs >= n:
-			next[name] = count{replicas: n}
+			next[name] = count{replicas: pending[name]}
 		default:
-			next[name] = count{replicas: max(c.replicas, min(n, runs)), joining: true}
+			next[name] = count{replicas: max(c.replicas, min(pending[name], runs)), joining: true, pending: pending[name]}
 		}
 	}
 	return next
+}
+
+// pending is what counts of each cluster once it runs what it is to. After an edit that is all of it, without what it had taken over of
+// replicas that are gone: those go on counting where they were lost, and must not count once more as replicas that stay.
+func (in In) pending(counts map[string]count, anew bool, gone int64) map[string]int32 {
+	pending, over, sum := maps.Clone(in.Next), map[string]int32{}, int64(0)
+	for name, n := range in.Next {
+		c, before := counts[name], in.before[name]
+		if c.joining && !anew {
+			pending[name] = min(n, c.pending)
+		}
+		if c.replicas > 0 && anew && in.Asked.Divided && before > c.pending {
+			over[name], sum = before-c.pending, sum+int64(before-c.pending)
+		}
+	}
+	for name, n := range over {
+		n = int32((int64(n)*min(gone, sum) + sum - 1) / sum)
+		if next := in.Next[name]; next < in.before[name] {
+			n = int32(int64(n) * int64(next) / int64(in.before[name]))
+		}
+		pending[name] -= n
+	}
+	return pending
 }
 
 // Decided is what each cluster is to run, as it was decided last.
@@ -300,6 +331,9 @@ func rows(counts map[string]count, decided map[string]int32, before []v1alpha1.C
 		}
 		if n, is := decided[name]; is {
 			row.Replicas = &n
+			if c.joining && c.pending < n {
+				row.PendingBaseline = &c.pending
+			}
 		}
 		if i := slices.IndexFunc(before, func(b v1alpha1.ClusterShare) bool { return b.Name == name }); i >= 0 {
 			row.DeselectedAt, row.ConflictPolicy = before[i].DeselectedAt, before[i].ConflictPolicy

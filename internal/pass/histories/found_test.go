@@ -57,6 +57,10 @@ func found() map[string]history {
 			{Do: "create"}, {Do: "label off", S: "c2"}, {Do: "label", N: 1}, {Wait: 9}, {Do: "label on", S: "c2"},
 			{Wait: 4, Do: "label off", S: "c2"}, {Do: "replicas"},
 		}},
+		"a small scale between two clusters that go": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "label", N: 1}, {Do: "names", S: "c1 c3 c4"}, {Do: "create"}, {Wait: 9}, {Do: "label off", S: "c1"},
+			{Wait: 31, Do: "label off", S: "c4"}, {Wait: 17}, {Wait: 8, Do: "replicas", N: 5},
+		}},
 		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
 		}},
