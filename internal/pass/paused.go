@@ -12,7 +12,8 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
-// pause finds the clusters on which nothing changes (spec.placement.paused). One that is being left already goes on being left.
+// pause finds the clusters on which nothing changes (spec.placement.paused). One that is being left already goes on being left. What was
+// decided for one counts before its backend shows it: it may be on its way.
 func (d *Decision) pause() error {
 	pauses, err := placement.NewPauses(d.here.Spec.Placement)
 	if err != nil {
@@ -24,12 +25,17 @@ func (d *Decision) pause() error {
 		}
 	}
 	d.placed.pinned = map[string]*int32{}
+	for name := range guard.Decided(d.record.placement) {
+		if slices.Contains(d.placed.paused, name) {
+			d.placed.pinned[name] = d.keeps(backends.ClusterObservation{Cluster: name})
+		}
+	}
 	for _, o := range d.observed.Clusters {
 		c, known := d.fleet.Get(o.Cluster)
 		if !known {
 			c.Name = o.Cluster
 		}
-		if !o.Removing() && o.Probe == nil && pauses.Has(c) {
+		if delete(d.placed.pinned, o.Cluster); !o.Removing() && o.Probe == nil && pauses.Has(c) {
 			d.placed.pinned[o.Cluster] = d.keeps(o)
 		}
 	}

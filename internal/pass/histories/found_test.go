@@ -61,6 +61,12 @@ func found() map[string]history {
 			{Do: "label", N: 1}, {Do: "names", S: "c1 c3 c4"}, {Do: "create"}, {Wait: 9}, {Do: "label off", S: "c1"},
 			{Wait: 31, Do: "label off", S: "c4"}, {Wait: 17}, {Wait: 8, Do: "replicas", N: 5},
 		}},
+		"paused when zero is decided and not carried out": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 6, Do: "replicas"}, {Wait: 1}, {Do: "paused", S: "c1"}, {Do: "replicas", N: 5},
+		}},
+		"paused before the first orders are seen": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "backend", S: "ocm"}, {Do: "create"}, {Wait: 5, Do: "paused", S: "c1 c3"}, {Wait: 2, Luck: 91409},
+		}},
 		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
 		}},

@@ -331,7 +331,7 @@ func (o *oracle) givenPaused(l *law, v spec, by *passInfo) (least, most int) {
 				continue
 			}
 			for _, pick := range o.picks(l, before, r) {
-				if n, has := shares(before, pick)[paused]; has && n > 0 {
+				if n, has := shares(before, pick)[paused]; has && (n > 0 || before.Replicas == 0) {
 					low, high = min(low, n), max(high, n)
 				}
 			}
