@@ -222,7 +222,8 @@ func (in In) follow(counts map[string]count, confirmed bool) map[string]count {
 	for name, c := range counts {
 		_, stays := in.Next[name]
 		if asked := anew && slices.Contains(in.Chosen, name); !stays && !asked && !confirmed && in.Record != nil {
-			next[name], gone = count{replicas: c.replicas}, gone+int64(c.replicas)
+			next[name] = count{replicas: c.replicas}
+			gone += int64(c.replicas)
 		}
 	}
 	pending := in.pending(counts, anew, gone)
