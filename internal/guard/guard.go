@@ -150,7 +150,12 @@ func (in In) excuse(counts map[string]count) map[string]count {
 		}
 	}
 	for _, name := range slices.Concat(in.FailedOver, in.Excluded) {
-		delete(counts, name)
+		if c := counts[name]; min(c.replicas, in.Next[name]) > 0 { // what stays there for now counts as before
+			c.replicas = min(c.replicas, in.Next[name])
+			counts[name] = c
+		} else {
+			delete(counts, name)
+		}
 	}
 	return counts
 }

@@ -219,6 +219,13 @@ func TestCheck(t *testing.T) {
 			{asked: div + "12", next: "a:4 b:4 c:4"},
 			{asked: div + "12", next: "a:12", held: "b (4 to 0), c (4 to 0) 8/12"},
 		},
+		"a cluster that failover gives up and that stays counts as before": {
+			{asked: div + "6", next: "a:2 b:2 c:2"},
+			{asked: div + "6", next: "a:3 b:3"},
+			{asked: div + "6", next: "a:3 b:3", failedOver: "a", runs: "a:2 b:3"},
+			{asked: div + "6", next: "a:3 b:3"},
+			{asked: div + "6", next: "a:6", held: "b (2 to 0), c (2 to 0) 4/6"},
+		},
 		"a confirmation is used up": {
 			{asked: dup + "2", next: "a:2 b:2 c:2"},
 			{asked: dup + "2", next: "a:2", held: "b (2 to 0), c (2 to 0) 4/6"},

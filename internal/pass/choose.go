@@ -95,12 +95,13 @@ func (d *Decision) heldUnsettled() (held []backends.Target, err error) {
 	if !suspended(d.in.FleetWorkload) {
 		return d.holdPinned()
 	}
-	shares := guard.Decided(d.record.placement)
+	shares, removals := guard.Decided(d.record.placement), guard.Removals(d.record.placement)
 	hold := func(name string, replicas *int32) {
 		cluster, known := d.fleet.Get(name)
-		if !known || err != nil {
+		if _, decided := removals[name]; err != nil || !known && !decided {
 			return
 		}
+		cluster.Name = name
 		var target backends.Target
 		if target, err = d.work.plan.Held(cluster, replicas); err == nil {
 			held = append(held, target)
@@ -180,13 +181,15 @@ func (d *Decision) leaving(targets []backends.Target) ([]backends.Target, error)
 	vanished := func(cluster string) bool { _, is := d.placed.vanished[cluster]; return is }
 	for _, o := range d.observed.Clusters {
 		cluster, known := d.fleet.Get(o.Cluster)
+		cluster.Name = o.Cluster
+		_, decided := guard.Removals(d.record.placement)[o.Cluster]
 		switch {
 		case slices.Contains(wanted, o.Cluster), vanished(o.Cluster), d.pins(o.Cluster):
 		case o.Removing() || o.Probe != nil || known && !holds(o.Cluster) || !known && !suspended(d.in.FleetWorkload):
 			reason := d.reasonToLeave(o.Cluster, known)
 			d.placed.removals[o.Cluster] = reason
 			left = append(left, backends.Target{Cluster: o.Cluster, Mode: backends.ModeRemove, Reason: reason})
-		case known:
+		case known, decided: // an order to leave it may be on its way
 			target, err := d.work.plan.Held(cluster, d.heldReplicas(o))
 			if err != nil {
 				return nil, err

@@ -67,6 +67,13 @@ func found() map[string]history {
 		"paused before the first orders are seen": {Clusters: 4, Workloads: 1, Steps: []step{
 			{Do: "backend", S: "ocm"}, {Do: "create"}, {Wait: 5, Do: "paused", S: "c1 c3"}, {Wait: 2, Luck: 91409},
 		}},
+		"suspended while what is being left is not listed": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 7, Do: "hide", S: "c1", N: 11}, {Do: "names", S: "c2 c3"}, {Wait: 5, Luck: 54552, Do: "suspend", N: 1}, {Wait: 1, Luck: 81229},
+		}},
+		"a cluster is lost for a moment between two that go": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "failover", S: "Never"}, {Do: "label", N: 3}, {Do: "create"}, {Wait: 9}, {Do: "label off", S: "c3"}, {Wait: 33},
+			{Do: "lose", S: "c1"}, {Do: "label off", S: "c2"}, {Wait: 1},
+		}},
 		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
 		}},
