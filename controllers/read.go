@@ -111,7 +111,7 @@ func (r *Reconciler) readSide(ctx context.Context, read pass.SideRead) *pass.Sid
 	if err != nil {
 		return &pass.Side{Err: err}
 	}
-	side := &pass.Side{Features: driver.Features()}
+	side := &pass.Side{Features: driver.Features(), Live: read.Live()}
 	if read.Fleet {
 		fleet, err := driver.Clusters(ctx)
 		if err != nil {

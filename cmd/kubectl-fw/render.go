@@ -256,7 +256,7 @@ func (b backend) read(in *pass.In, reads pass.Reads) {
 }
 
 func (b backend) side(read pass.SideRead) *pass.Side {
-	side := &pass.Side{Features: b.features, Fleet: &b.fleet}
+	side := &pass.Side{Features: b.features, Fleet: &b.fleet, Live: read.Live()}
 	if side.Features == nil {
 		side.Features = backends.Features{}
 	}

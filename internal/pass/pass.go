@@ -112,6 +112,8 @@ type Side struct {
 	// Fleet and Observed are nil until they were read.
 	Fleet    *backends.Fleet
 	Observed *backends.Observation
+	// Live is true when Observed is what the backend's API server has, and not a cache: see SideRead.Live.
+	Live bool
 	// Err is why something could not be read.
 	Err error
 }
@@ -176,6 +178,11 @@ type SideRead struct {
 	Fleet bool
 	// Query asks for what it has of the workload; nil does not.
 	Query *backends.Query
+}
+
+// Live tells whether the backend's API server is to be asked, and no cache.
+func (r SideRead) Live() bool {
+	return r.Query != nil && r.Query.Counterpart == backends.CounterpartActive
 }
 
 // TrialRead asks a backend what stands against carrying something out.

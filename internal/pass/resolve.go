@@ -7,6 +7,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
@@ -49,10 +50,24 @@ func (d *Decision) resolveBackend() error {
 	if len(side.Observed.Clusters) > 0 {
 		return nil
 	}
+	if err := d.sure(owner, side); err != nil {
+		return err
+	}
 	if _, err := d.side(SideRead{Backend: next}); errors.Is(err, errEnough) || errors.Is(err, backends.ErrNotConfigured) {
 		return d.missing(next, err)
 	}
 	d.leave(owner, next)
+	return errEnough
+}
+
+// sure has the backend's API server asked before nothing there is believed: what was sent a moment ago may not be in a cache yet.
+func (d *Decision) sure(backend string, side *Side) error {
+	if side.Live || len(guard.Decided(d.record.placement)) == 0 {
+		return nil
+	}
+	query := d.work.query
+	query.Counterpart = backends.CounterpartActive
+	d.Reads.Sides = append(d.Reads.Sides, SideRead{Backend: backend, Fleet: true, Query: &query})
 	return errEnough
 }
 
@@ -108,6 +123,9 @@ func (d *Decision) understand() error {
 	}
 	if got, want := plan.Reference(p.Template), d.record.workload; *got != *want {
 		if !d.observed.Found {
+			if err := d.sure(d.backend, d.in.Sides[d.backend]); err != nil {
+				return err
+			}
 			d.record.workload = got
 			return errEnough
 		}

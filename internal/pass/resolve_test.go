@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 )
@@ -46,6 +48,41 @@ func TestABackendOnWhichNothingRunsIsLeft(t *testing.T) {
 		}
 		if failed := err != nil && !errors.Is(err, errEnough); failed != (test.failed != "") || failed && !strings.Contains(err.Error(), test.failed) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestACacheIsNotBelievedThatShowsNothing (law 6): once something was decided, the backend's API server is asked before the backend is left,
+// and before another object is carried.
+func TestACacheIsNotBelievedThatShowsNothing(t *testing.T) {
+	decided := &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m1", Replicas: ptr.To(int32(2))}}}
+	for name, test := range map[string]struct {
+		placement *v1alpha1.PlacementRecord
+		live      bool
+		asks      bool
+	}{
+		"nothing was decided":    {nil, false, false},
+		"something was decided":  {decided, false, true},
+		"the API server says so": {decided, true, false},
+	} {
+		none := &Side{Fleet: &backends.Fleet{}, Observed: &backends.Observation{}, Live: test.live}
+		for what, ask := range map[string]func(*Decision) error{
+			"leave": (*Decision).resolveBackend,
+			"rename": func(d *Decision) error {
+				d.observed, d.backend = none.Observed, "one"
+				return d.understand()
+			},
+		} {
+			d := moving(t)
+			d.in.FleetWorkload.Status.Migration, d.in.Sides = nil, map[string]*Side{"one": none, "two": {}}
+			d.record.placement, d.record.workload = test.placement, &v1alpha1.WorkloadReference{Name: "before"}
+			if err := ask(d); !errors.Is(err, errEnough) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+			asks, goesOn := len(d.Reads.Sides) == 1 && d.Reads.Sides[0].Live(), len(d.Orders) > 0 || d.record.workload.Name != "before"
+			if asks != test.asks || goesOn == asks {
+				t.Errorf("%s, %s: asks %v, orders %v, carries %s", name, what, d.Reads.Sides, d.Orders, d.record.workload.Name)
+			}
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (c Case) rehearse(settled bool) (*pass.Decision, *aggregate.Problem, error)
 	}
 	read := func(in *pass.In, reads pass.Reads) {
 		for _, read := range reads.Sides {
-			side := &pass.Side{Features: backends.Features{}, Fleet: &fleet}
+			side := &pass.Side{Features: backends.Features{}, Fleet: &fleet, Live: read.Live()}
 			if read.Query != nil {
 				side.Observed = &backends.Observation{Selection: backends.Selection{Settled: settled}}
 				side.Observed.Selection.Clusters, side.Err = fleet.Select(read.Query.Selectors...)

@@ -252,7 +252,7 @@ func readSide(b *backend, slot string, read pass.SideRead, restarted bool) *pass
 	if b.down {
 		return &pass.Side{Features: features(), Err: sideErr(read)}
 	}
-	side := &pass.Side{Features: features()}
+	side := &pass.Side{Features: features(), Live: read.Live()}
 	from := b.cache
 	if restarted || read.Query != nil && read.Query.Counterpart != backends.CounterpartNone {
 		from = b.snapshot()

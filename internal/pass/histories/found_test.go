@@ -74,6 +74,11 @@ func found() map[string]history {
 			{Do: "failover", S: "Never"}, {Do: "label", N: 3}, {Do: "create"}, {Wait: 9}, {Do: "label off", S: "c3"}, {Wait: 33},
 			{Do: "lose", S: "c1"}, {Do: "label off", S: "c2"}, {Wait: 1},
 		}},
+		"another backend before the first order is seen": {Clusters: 5, Workloads: 3, Steps: []step{
+			{Do: "prefer", S: "Aggregated"}, {Do: "create"}, {Do: "groups", W: 1, S: "c3|c2 c1 c4 c5"}, {Do: "create", W: 1}, {Do: "create", W: 2},
+			{Do: "backend", S: "ocm"}, {Wait: 3, Luck: 91771}, {Wait: 4, Luck: 43292, Do: "backend", S: "karmada"}, {Do: "label off", S: "c1"},
+			{Wait: 10, Luck: 42061},
+		}},
 		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
 		}},
