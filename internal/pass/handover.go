@@ -151,24 +151,27 @@ func (d *Decision) understandBoth() (err error) {
 	return err
 }
 
-// merge shows the workload as one: of each cluster, the report of the backend whose it is, by the source's name.
+// merge shows the workload as one: of each cluster, the report of the backend whose it is, by the source's name. What nobody lists is in no
+// fleet: its labels, which say what it is to run, and its room are not known.
 func (d *Decision) merge() {
 	h := d.handOver
 	fleet, observed := backends.Fleet{}, backends.Observation{Found: true, Selection: backends.Selection{Settled: true}}
 	for _, c := range d.record.migration.Clusters {
-		known, is := h.source.fleet.Get(c.Name)
-		if !is { // it has left the source, or the fleet
-			known, _ = h.target.fleet.Get(migration.NameOnTarget(c))
-			known.Name, known.Ready = c.Name, metav1.ConditionUnknown
-		}
 		owner, other := h.source, h.target
 		if migration.IsTargets(c.Phase) {
 			owner, other = other, owner
 		}
+		known, is := h.source.fleet.Get(c.Name)
+		if !is { // it has left the source, or the fleet
+			known, is = h.target.fleet.Get(migration.NameOnTarget(c))
+			known.Name, known.Ready = c.Name, metav1.ConditionUnknown
+		}
 		if at, is := owner.fleet.Get(owner.nameOf(c)); is {
 			known.Ready = at.Ready
 		}
-		fleet.Clusters = append(fleet.Clusters, known)
+		if is {
+			fleet.Clusters = append(fleet.Clusters, known)
+		}
 		if o, is := owner.observed.Of(owner.nameOf(c)); is {
 			o.Cluster = c.Name
 			if last, is := other.observed.Of(other.nameOf(c)); is && o.Status == nil {
@@ -182,24 +185,24 @@ func (d *Decision) merge() {
 }
 
 // pin gives the clusters of the migration, and no others, their replicas: what was decided before it began, and shares of another
-// number once the spec asks for that. Nothing else moves replicas meanwhile, and a cluster that gets none keeps its object.
+// number once the spec asks for that. Nothing else moves replicas meanwhile, and a cluster that gets none keeps its object. Nothing is
+// said of one that no backend lists: it may be back in a moment.
 func (d *Decision) pin() error {
-	var chosen []string
-	for _, c := range d.record.migration.Clusters {
-		chosen = append(chosen, c.Name)
-	}
-	shares := guard.Decided(d.record.placement)
+	listed, away := d.handed()
+	chosen, shares := slices.Concat(listed, away), guard.Decided(d.record.placement)
 	for _, name := range chosen {
 		shares[name] += 0
 	}
+	waits := suspended(d.in.FleetWorkload)
+	var err error
 	if record := d.record.placement; record == nil || record.Replicas == nil || *record.Replicas != d.work.asked.Replicas {
-		var err error
-		if shares, err = d.work.plan.Shares(*d.fleet, chosen, d.current()); err != nil {
+		if shares, err = d.divideAnew(shares, listed, away); err != nil {
 			return err
 		}
+		waits = waits || len(listed) == 0 // another number waits for who is to run it
 	}
-	var err error
-	if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, chosen, shares); err != nil || suspended(d.in.FleetWorkload) {
+	d.placed.vanished = d.goOn(away, shares)
+	if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, listed, shares); err != nil || waits {
 		return err
 	}
 	record, removal := guard.Check(guard.In{

@@ -18,6 +18,15 @@ import (
 
 const preferenceField = "spec.placement.division.preference"
 
+// ByRoom tells whether replicas are divided by what clusters can still take, which only their backend knows.
+func (p *Plan) ByRoom() bool {
+	if p.Replicas == nil || p.Division() != v1alpha1.DivisionTypeDivided {
+		return false
+	}
+	preference := p.fw.Spec.Placement.Division.Preference
+	return preference == v1alpha1.DivisionPreferenceAggregated || preference == v1alpha1.DivisionPreferenceAvailableCapacity
+}
+
 // byRoom divides by what clusters can still take. What runs stays where it is. After a scale to zero, the clusters that
 // kept the object are filled again, if they can take all.
 func (p *Plan) byRoom(clusters []backends.Cluster, current map[string]int32,

@@ -133,5 +133,24 @@ func found() map[string]history {
 			{Do: "create"}, {Wait: 7}, {Do: "label", N: 2}, {Wait: 2, Do: "label off", S: "c2"}, {Wait: 1, Do: "label off", S: "c3"},
 			{Wait: 30, Do: "names", S: "c1 c2 c3"},
 		}},
+		"a scale by room in a hand-over of which a cluster has left": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "prefer", S: "AvailableCapacity"}, {Do: "create"}, {Wait: 9, Do: "backend", S: "ocm"}, {Wait: 1, Do: "leave", S: "c2"},
+			{Wait: 2, Do: "replicas", N: 8},
+		}},
+		"a scale by room in a hand-over of which all clusters have left": {Clusters: 1, Workloads: 1, Steps: []step{
+			{Do: "prefer", S: "AvailableCapacity"}, {Do: "create"}, {Wait: 9, Do: "backend", S: "ocm"}, {Wait: 1, Do: "leave", S: "c1"},
+			{Wait: 2, Do: "replicas", N: 8},
+		}},
+		"a scale by weight in a hand-over while neither backend lists a cluster": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 6, Do: "backend", S: "ocm"}, {Wait: 1}, {Do: "hide", S: "c2", N: 14}, {Do: "hide", W: 1, S: "c2", N: 17},
+			{Do: "replicas", N: 11}, {Wait: 1},
+		}},
+		"a scale by weight in a hand-over of which the first cluster has left": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 6, Do: "backend", S: "ocm"}, {Wait: 1, Do: "leave", S: "c1"}, {Do: "replicas", N: 12},
+		}},
+		"neither backend lists a cluster with overrides for a moment, in a hand-over": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "over", S: "c2", N: 7}, {Do: "create"}, {Wait: 9, Do: "backend", S: "ocm"}, {Wait: 9, Do: "hide", S: "c2", N: 9},
+			{Do: "hide", W: 1, S: "c2", N: 9}, {Wait: 2},
+		}},
 	}
 }
