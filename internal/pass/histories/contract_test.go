@@ -96,7 +96,7 @@ func features() backends.Features {
 	return backends.Features{backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true}
 }
 
-// room is how many pods a cluster can take.
+// room is how many pods a cluster can take: more than all workloads together ask for.
 const room = 40
 
 func fleetOf(b *backend, known map[string]facts) backends.Fleet {

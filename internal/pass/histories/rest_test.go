@@ -114,8 +114,6 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 		return left
 	case v1alpha1.ReasonInvalidPlacement, v1alpha1.ReasonPlacementNotMet:
 		return v.Weights != nil
-	case v1alpha1.ReasonInsufficientCapacity:
-		return v.Prefer != ""
 	case v1alpha1.ReasonMemberConflict:
 		return !v.Adopt && slices.ContainsFunc(o.w.names, func(name string) bool {
 			live := o.w.clusters[name].objects[l.slot.name]
