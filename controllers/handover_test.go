@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,6 +99,52 @@ func TestAWorkloadChangesBackends(t *testing.T) {
 			t.Errorf("a spec was left behind: %v", kept.Items)
 		}
 	}
+}
+
+// TestItIsSaidOfWhichBackendAWorkloadIsFree (laws 3, 4, 12): once it has moved, until it comes to another cluster or is to go back; another
+// operator says the same without that backend, and writes nothing.
+func TestItIsSaidOfWhichBackendAWorkloadIsFree(t *testing.T) {
+	w, two := newPair(t)
+	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
+		divide(8)(s)
+		s.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"m1", "m2"}}
+	})
+	w.both(two)
+	if c := meta.FindStatusCondition(w.get().Status.Conditions, v1alpha1.ConditionIndependent); c != nil {
+		t.Errorf("it has never moved, and says %+v", c)
+	}
+	w.edit(to("two"))
+	for range 200 {
+		if w.get().Status.Migration != nil && w.get().Status.Migration.Phase == "" {
+			break
+		}
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		if m := w.get().Status.Migration; m != nil && m.Phase != "" {
+			w.expect(v1alpha1.ConditionIndependent, metav1.ConditionFalse, v1alpha1.ReasonMigrating, `backend "one"`)
+		}
+		w.backend.Step()
+		two.Step()
+	}
+	w.both(two)
+	w.expect(v1alpha1.ConditionIndependent, metav1.ConditionTrue, v1alpha1.ReasonIndependent, `backend "one"`)
+
+	delete(w.backends, "one")
+	w.restart()
+	writes := w.writes
+	w.both(two)
+	w.expect(v1alpha1.ConditionIndependent, metav1.ConditionTrue, v1alpha1.ReasonIndependent, `backend "one"`)
+	if w.writes != writes {
+		t.Errorf("%d writes for nothing", w.writes-writes)
+	}
+
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters.Names = []string{"m1", "m2", "m3"} })
+	w.both(two)
+	w.expect(v1alpha1.ConditionIndependent, metav1.ConditionUnknown, v1alpha1.ReasonJoinedSince, `backend "one"`, ": m3;")
+	w.edit(to("one"))
+	w.both(two)
+	w.expect(v1alpha1.ConditionIndependent, metav1.ConditionFalse, v1alpha1.ReasonMigrating, `backend "two"`)
 }
 
 func TestWavesWaitForApproval(t *testing.T) {

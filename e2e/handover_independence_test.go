@@ -35,6 +35,9 @@ var _ = Describe("A workload that has left Karmada", Label("handover", "karmada"
 		turn(ctx, all...)
 		arrive(ctx, all...)
 		ended(v1alpha1.MigrationPhaseCompleted, all...)
+		for _, r := range all {
+			Expect(condition(r.fw, v1alpha1.ConditionIndependent).Status).To(Equal(metav1.ConditionTrue), describe(r.fw))
+		}
 		for _, c := range convoys {
 			if c.backend != "karmada" {
 				continue

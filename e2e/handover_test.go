@@ -299,6 +299,9 @@ func ended(phase v1alpha1.MigrationPhase, all ...*livedOn) {
 	for _, r := range all {
 		Expect(r.fw.Status.Migration.History).NotTo(BeEmpty())
 		Expect(r.fw.Status.Migration.History[0].Phase).To(Equal(phase), describe(r.fw))
+		independent := condition(r.fw, v1alpha1.ConditionIndependent)
+		Expect(independent.Status).To(Or(Equal(metav1.ConditionTrue), Equal(metav1.ConditionUnknown)), describe(r.fw)) // an edit that waited adds clusters
+		Expect(independent.Message).To(ContainSubstring("backend %q", otherBackend(r.fw.Status.Backend)))
 	}
 }
 

@@ -345,6 +345,9 @@ func comparable(fw *v1alpha1.FleetWorkload) string {
 	}
 	for i := range s.Conditions {
 		s.Conditions[i].LastTransitionTime, s.Conditions[i].ObservedGeneration = metav1.Time{}, 0
+		if s.Conditions[i].Type == v1alpha1.ConditionIndependent {
+			s.Conditions[i].Message = "" // it names the other backend
+		}
 	}
 	for i := range s.Clusters {
 		s.Clusters[i].Revision, s.Clusters[i].LastTransitionTime = "", nil

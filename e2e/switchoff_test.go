@@ -199,6 +199,9 @@ func (s *switchOff) move(ctx context.Context) {
 	turn(ctx, s.all...)
 	arrive(ctx, s.all...)
 	ended(v1alpha1.MigrationPhaseCompleted, s.all...)
+	for _, r := range s.all {
+		Expect(condition(r.fw, v1alpha1.ConditionIndependent).Status).To(Equal(metav1.ConditionTrue), describe(r.fw))
+	}
 }
 
 // retire asks whether the backend may be switched off, and makes it so. Somebody else's objects stand against it.

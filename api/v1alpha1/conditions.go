@@ -16,6 +16,11 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionMigrating is True while the workload moves to another backend, and is not there otherwise.
 	ConditionMigrating = "Migrating"
+	// ConditionIndependent is True when a migration has ended, and with it the workload, its companions and their namespace have ceased to
+	// depend on the other backend, which the message names: the one that it was moved from, or had to come back from. It is False from when
+	// it is to move until it has, Unknown when it runs on clusters that the migration has not looked at, and not there when it has never
+	// moved.
+	ConditionIndependent = "Independent"
 )
 
 // Reasons of Ready.
@@ -38,6 +43,10 @@ const (
 
 // Reasons of Reconciling and Stalled when there is nothing else to say.
 const (
+	// ReasonIndependent surfaces when a migration has ended and nothing that the workload has depends on the other backend any more.
+	ReasonIndependent = "Independent"
+	// ReasonJoinedSince surfaces when the workload runs on clusters that its last migration has not looked at, such as those chosen since.
+	ReasonJoinedSince = "JoinedSince"
 	// ReasonReconciled surfaces when there is nothing left to do.
 	ReasonReconciled = "Reconciled"
 	// ReasonNotStalled surfaces when no person needs to act.

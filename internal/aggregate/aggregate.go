@@ -53,6 +53,17 @@ type Problem struct {
 	Stalled bool
 }
 
+// Other is the backend that a migration leaves behind.
+type Other struct {
+	Name string
+	// Moving is true from when the workload is to move until it has.
+	Moving bool
+	// Marks is what of that backend is still known to be on clusters while it moves.
+	Marks []string
+	// Unasked are the clusters that run the workload and that the migration has not looked at.
+	Unasked []string
+}
+
 // Facts is everything one pass has learned.
 type Facts struct {
 	Generation int64
@@ -77,6 +88,8 @@ type Facts struct {
 	Notes []string
 	// Migrating says how far a change of backend has come; empty when none is under way.
 	Migrating string
+	// Other is the backend that the workload is to be independent of; nil when it has never moved.
+	Other *Other
 	// Suspended is spec.suspend.
 	Suspended bool
 	// Paused says which replicas are not as the spec asks because clusters are paused; empty when all are.

@@ -375,3 +375,40 @@ func TestScaleSpeaksOfOneUnit(t *testing.T) {
 		t.Errorf("a backend that is lost: %+v", gone.Scale)
 	}
 }
+
+// TestIndependent (law 12): it is said what the end of a migration vouches for, and no more; nothing when there was none.
+func TestIndependent(t *testing.T) {
+	for name, test := range map[string]struct {
+		other   *Other
+		waiting string
+		want    string
+	}{
+		"it has never moved": {nil, "", "  : "},
+		"it is to move": {&Other{Name: "one", Moving: true}, "",
+			`Independent False Migrating: what runs on clusters may depend on backend "one" until the migration is over`},
+		"it moves": {&Other{Name: "one", Moving: true, Marks: []string{"cluster m2: its label", "cluster m1: its label"}}, "namespace shop to be let go",
+			`Independent False Migrating: what runs on clusters may depend on backend "one" until the migration is over; ` +
+				`cluster m1: its label, cluster m2: its label; namespace shop to be let go`},
+		"it has moved": {&Other{Name: "one"}, "for something",
+			`Independent True Independent: when the migration ended, neither the workload nor its companions nor their namespace depended on backend "one"; ` +
+				`before you switch it off, kubectl fw backend retire one says what else does`},
+		"it has moved, and joined others": {&Other{Name: "one", Unasked: []string{"m7", "m3"}}, "",
+			`Independent Unknown JoinedSince: the workload has come to clusters where no migration has made sure that nothing depends on backend "one": ` +
+				`m3, m7; kubectl fw backend retire one says what does`},
+	} {
+		f := facts(healthy("m1", 2))
+		f.Other, f.Waiting = test.other, test.waiting
+		before := Fleet(v1alpha1.FleetWorkloadStatus{}, f)
+		c := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionIndependent)
+		if c == nil {
+			c = &metav1.Condition{}
+		}
+		if got := fmt.Sprintf("%s %s %s: %s", c.Type, c.Status, c.Reason, c.Message); got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
+		f.Now = metav1.NewTime(now.Add(time.Hour))
+		if diff := cmp.Diff(before.Conditions, Fleet(before, f).Conditions); diff != "" {
+			t.Errorf("%s: it is written again: %s", name, diff)
+		}
+	}
+}

@@ -37,11 +37,34 @@ func summarize(status v1alpha1.FleetWorkloadStatus, facts Facts) []metav1.Condit
 		conditions = append(conditions,
 			condition(v1alpha1.ConditionMigrating, metav1.ConditionTrue, v1alpha1.ReasonMigrating, facts.Migrating))
 	}
+	if facts.Other != nil {
+		conditions = append(conditions, independent(facts))
+	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Generation
 		conditions[i].LastTransitionTime = facts.Now
 	}
 	return conditions
+}
+
+// independent tells whether the workload needs the other backend of a migration (law 12). The end of a migration vouches for the clusters
+// that it had, and for what the workload has there: what others have, such as CRDs, and what has come since, is for kubectl fw backend
+// retire to say.
+func independent(facts Facts) metav1.Condition {
+	other, ask := facts.Other, fmt.Sprintf("kubectl fw backend retire %s", facts.Other.Name)
+	switch {
+	case other.Moving:
+		return condition(v1alpha1.ConditionIndependent, metav1.ConditionFalse, v1alpha1.ReasonMigrating,
+			join(fmt.Sprintf("what runs on clusters may depend on backend %q until the migration is over", other.Name), list(other.Marks), facts.Waiting))
+	case len(other.Unasked) > 0:
+		return condition(v1alpha1.ConditionIndependent, metav1.ConditionUnknown, v1alpha1.ReasonJoinedSince,
+			fmt.Sprintf("the workload has come to clusters where no migration has made sure that nothing depends on backend %q: %s; %s says what does",
+				other.Name, list(other.Unasked), ask))
+	default:
+		return condition(v1alpha1.ConditionIndependent, metav1.ConditionTrue, v1alpha1.ReasonIndependent,
+			fmt.Sprintf("when the migration ended, neither the workload nor its companions nor their namespace depended on backend %q; before you "+
+				"switch it off, %s says what else does", other.Name, ask))
+	}
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {

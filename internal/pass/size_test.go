@@ -171,6 +171,7 @@ func (c *crowd) status(phase v1alpha1.MigrationPhase) v1alpha1.FleetWorkloadStat
 	facts := aggregate.Facts{
 		Generation: 1 << 40, Now: metav1.NewTime(c.now), Revision: strings.Repeat("r", 63), Selector: strings.Repeat("s", 4096), Reported: true,
 		Settled: true, Choice: []string{c.words()}, Waiting: c.words(), Notes: []string{c.words()},
+		Other: &aggregate.Other{Name: strings.Repeat("b", 63), Moving: true, Marks: []string{c.words()}},
 	}
 	facts.Migrating = progressOf(&v1alpha1.FleetWorkload{}, m)
 	for i, name := range c.names {

@@ -2,6 +2,7 @@ package pass
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -96,6 +98,72 @@ func (d *Decision) lookAgain() time.Duration {
 	}
 }
 
+// other is the backend that a migration leaves behind, the one under way or else the last: of its record, so that it is known whatever
+// can be read. nil when the workload has never moved.
+func (d *Decision) other() *aggregate.Other {
+	m, wants := d.record.migration, d.in.FleetWorkload.Spec.Backend
+	switch {
+	case m == nil:
+		return nil
+	case m.Phase != "" && m.Phase != v1alpha1.MigrationPhaseValidating:
+		return &aggregate.Other{Name: leftBehind(*m, wants), Moving: true, Marks: d.marks(*m)}
+	case wants != "" && wants != d.record.backend:
+		return &aggregate.Other{Name: d.record.backend, Moving: true}
+	case len(m.History) == 0:
+		return nil
+	default:
+		return d.leftLast(m.History[0])
+	}
+}
+
+// leftBehind is the backend that is to have nothing in the end: the target when the workload goes back.
+func leftBehind(m v1alpha1.MigrationStatus, wants string) string {
+	if m.Phase == v1alpha1.MigrationPhaseReleasing || wants == m.To || wants == "" {
+		return m.From
+	}
+	return m.To
+}
+
+// leftLast is the backend that the last migration has left behind. It has seen to the clusters that it had: not to those where the
+// workload has come since, and to none when the workload has changed backends since then, which it may while it runs nowhere.
+func (d *Decision) leftLast(last v1alpha1.MigrationRecord) *aggregate.Other {
+	has, left, nameOf := last.To, last.From, migration.NameOnTarget
+	if last.Phase != v1alpha1.MigrationPhaseCompleted {
+		has, left, nameOf = last.From, last.To, sourceName
+	}
+	asked := map[string]bool{}
+	if has == d.record.backend {
+		for _, c := range last.Clusters {
+			asked[nameOf(c)] = true
+		}
+	} else {
+		left = has
+	}
+	runs := guard.Decided(d.record.placement)
+	maps.DeleteFunc(runs, func(cluster string, replicas int32) bool { return replicas == 0 || asked[cluster] })
+	return &aggregate.Other{Name: left, Unasked: slices.Sorted(maps.Keys(runs))}
+}
+
+// marks are what of the backend that is being released, or to be gone back from, its heir still sees on clusters.
+func (d *Decision) marks(m v1alpha1.MigrationStatus) (all []string) {
+	if d.handOver == nil {
+		return nil
+	}
+	heir := d.handOver.source
+	switch {
+	case m.Phase == v1alpha1.MigrationPhaseReleasing:
+		heir = d.handOver.target
+	case m.Phase != v1alpha1.MigrationPhaseRollingBack:
+		return nil
+	}
+	for _, o := range heir.observed.Clusters {
+		if len(o.Marks) > 0 {
+			all = append(all, fmt.Sprintf("cluster %s: %s", o.Cluster, firstOf(slices.Sorted(slices.Values(o.Marks)))))
+		}
+	}
+	return all
+}
+
 // facts are what the pass has learned, for the status.
 func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 	fw := d.in.FleetWorkload
@@ -108,6 +176,7 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 	if m := d.record.migration; m != nil && (d.handOver != nil || m.Phase != v1alpha1.MigrationPhaseValidating) {
 		facts.Migrating = progressOf(fw, *m)
 	}
+	facts.Other = d.other()
 	if d.handOver != nil && d.handOver.orders.Ended {
 		facts.Migrating = fmt.Sprintf("the migration is over: backend %s carries the present spec out", d.record.backend)
 	}

@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/aggregate"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
@@ -205,6 +207,83 @@ func TestWhatAClusterIsMeasuredBy(t *testing.T) {
 		o.Asked = test.asked
 		if got := d.interpret(test.target, o); got == nil || ptr.Deref(got.Desired, -1) != test.desired {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestTheOtherBackend (law 12): it is said which backend a workload leaves behind, from when it is to move until it has; and then whether
+// that migration has looked at all that runs. That is read from records, so that it stays over restarts and without that backend.
+func TestTheOtherBackend(t *testing.T) {
+	const completed, rolledBack = v1alpha1.MigrationPhaseCompleted, v1alpha1.MigrationPhaseRolledBack
+	m := func(phase v1alpha1.MigrationPhase, history ...v1alpha1.MigrationRecord) *v1alpha1.MigrationStatus {
+		return &v1alpha1.MigrationStatus{From: "one", To: "two", Phase: phase, History: history}
+	}
+	ended := func(phase v1alpha1.MigrationPhase) v1alpha1.MigrationRecord {
+		return v1alpha1.MigrationRecord{From: "one", To: "two", Phase: phase, Clusters: []v1alpha1.MigrationClusterStatus{
+			{Name: "m1", TargetName: "there"}, {Name: "m2"},
+		}}
+	}
+	earlier := v1alpha1.MigrationRecord{From: "three", To: "one", Phase: completed}
+	still := func(other string) *aggregate.Other { return &aggregate.Other{Name: other, Moving: true} }
+	past := func(other string, unasked ...string) *aggregate.Other {
+		return &aggregate.Other{Name: other, Unasked: unasked}
+	}
+	for name, test := range map[string]struct {
+		wants, has string
+		record     *v1alpha1.MigrationStatus
+		runs       string
+		want       *aggregate.Other
+	}{
+		"it has never moved":                       {"one", "one", nil, "m1", nil},
+		"it has no backend":                        {"one", "", nil, "", nil},
+		"another backend is asked for":             {"two", "one", nil, "m1", nil},
+		"it was thought of":                        {"one", "one", m(v1alpha1.MigrationPhaseValidating), "m1", nil},
+		"it is thought of":                         {"two", "one", m(v1alpha1.MigrationPhaseValidating), "m1", still("one")},
+		"it moves":                                 {"two", "one", m(v1alpha1.MigrationPhaseShadowing), "m1", still("one")},
+		"its new backend has it":                   {"two", "two", m(v1alpha1.MigrationPhaseReleasing), "m1", still("one")},
+		"it is too late to turn back":              {"one", "two", m(v1alpha1.MigrationPhaseReleasing), "m1", still("one")},
+		"it turns back":                            {"one", "one", m(v1alpha1.MigrationPhaseRollingBack), "m1", still("two")},
+		"it turns back for a third":                {"three", "one", m(v1alpha1.MigrationPhaseRollingBack), "m1", still("two")},
+		"a wave went back":                         {"two", "one", m(rolledBack), "m1", still("one")},
+		"it moves, and its spec cannot be read":    {"", "one", m(v1alpha1.MigrationPhaseShadowing), "m1", still("one")},
+		"it moves again":                           {"two", "one", m(v1alpha1.MigrationPhaseShadowing, earlier), "m1", still("one")},
+		"it has moved":                             {"two", "two", m("", ended(completed), earlier), "there m2", past("one")},
+		"it has moved, and its spec is unreadable": {"", "two", m("", ended(completed)), "there", past("one")},
+		"it was turned back":                       {"one", "one", m("", ended(rolledBack), earlier), "m1 m2", past("two")},
+		"it has moved, and has come to others":     {"two", "two", m("", ended(completed)), "there m4 m3", past("one", "m3", "m4")},
+		"it was turned back, and has come":         {"one", "one", m("", ended(rolledBack)), "m1 m3", past("two", "m3")},
+		"it goes by the names of its backend":      {"two", "two", m("", ended(completed)), "m1 m2", past("one", "m1")},
+		"it has moved, and is to go back":          {"one", "two", m(v1alpha1.MigrationPhaseValidating, ended(completed)), "m2", still("two")},
+		"it has moved, and back is asked for":      {"one", "two", m("", ended(completed)), "m2", still("two")},
+		"it went back while it ran nowhere":        {"one", "one", m("", ended(completed)), "", past("two")},
+		"and runs again":                           {"one", "one", m("", ended(completed)), "m2", past("two", "m2")},
+		"it went on while it ran nowhere":          {"three", "three", m("", ended(completed)), "m2", past("two", "m2")},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Spec.Backend, d.record.backend, d.record.migration, d.handOver = test.wants, test.has, test.record, nil
+		d.record.placement = &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m9", Replicas: ptr.To(int32(0))}, {Name: "m8"}}}
+		for _, cluster := range strings.Fields(test.runs) {
+			d.record.placement.Clusters = append(d.record.placement.Clusters, v1alpha1.ClusterShare{Name: cluster, Replicas: ptr.To(int32(2))})
+		}
+		if got := d.other(); !equality.Semantic.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// TestWhatHoldsAReleaseUpIsSaid: the marks of the backend that goes, as its heir reports them.
+func TestWhatHoldsAReleaseUpIsSaid(t *testing.T) {
+	for phase, want := range map[v1alpha1.MigrationPhase][]string{
+		v1alpha1.MigrationPhaseHandingOver: nil,
+		v1alpha1.MigrationPhaseReleasing:   {"cluster m2: a, b"},
+		v1alpha1.MigrationPhaseRollingBack: {"cluster m1: c"},
+	} {
+		d := moving(t)
+		d.work.kind, d.record.migration.Phase = d.work.plan.Kind, phase
+		d.handOver.source.observed.Clusters = []backends.ClusterObservation{{Cluster: "m1", Marks: []string{"c"}}}
+		d.handOver.target.observed.Clusters = []backends.ClusterObservation{{Cluster: "m1"}, {Cluster: "m2", Marks: []string{"b", "a"}}}
+		if got := d.facts(nil).Other; got == nil || !slices.Equal(got.Marks, want) {
+			t.Errorf("%s: %+v, want %q", phase, got, want)
 		}
 	}
 }
