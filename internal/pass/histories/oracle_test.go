@@ -158,6 +158,7 @@ func (o *oracle) status(info *passInfo, before, after *v1alpha1.FleetWorkloadSta
 		}
 		l.shown[found[1]] = removal
 	}
+	o.judgeIndependent(l, fw)
 	ready := condition(fw, v1alpha1.ConditionReady)
 	if ready.Status == metav1.ConditionTrue && !info.handsOver {
 		o.settled(l, info)
@@ -220,8 +221,48 @@ func (o *oracle) writers(slot, cluster string) {
 			who = append(who, b.name)
 		}
 	}
+	s := o.w.slotOf(slot)
 	if len(who) > 1 {
-		o.violate(o.now[o.w.slotOf(slot)], cluster, "two writers", "both backends may write the member object")
+		o.violate(o.now[s], cluster, "two writers", "both backends may write the member object")
+	}
+	if s.object != nil { // what was said stands until something else is
+		o.judgeIndependent(o.now[s], s.object)
+	}
+}
+
+var leavesBehind = regexp.MustCompile(`backend "(\w+)"`)
+
+// judgeIndependent sees that what Independent claims is so: nothing of the workload is the backend's that it names, in that backend and on
+// members, and that backend is not the one that has the workload.
+func (o *oracle) judgeIndependent(l *law, fw *v1alpha1.FleetWorkload) {
+	c := condition(fw, v1alpha1.ConditionIndependent)
+	if c.Status != metav1.ConditionTrue {
+		return
+	}
+	other := leavesBehind.FindStringSubmatch(c.Message)
+	if other == nil || o.w.backend(other[1]) == nil || other[1] == fw.Status.Backend {
+		o.violate(l, "", "dependent", "it is said to be independent, on backend %s: %s", fw.Status.Backend, c.Message)
+		return
+	}
+	b := o.w.backend(other[1])
+	if p := b.places[l.slot.name]; p != nil && p.uid == l.uid {
+		o.violate(l, "", "dependent", "it is said to be independent of backend %s, which chooses clusters for it", b.name)
+	}
+	for _, name := range o.w.names {
+		o.judgeIndependentOn(l, name, b)
+	}
+}
+
+func (o *oracle) judgeIndependentOn(l *law, name string, b *backend) {
+	if r := b.orders[where{l.slot.name, name}]; r != nil && r.uid == l.uid {
+		o.violate(l, name, "dependent", "it is said to be independent of backend %s, which has an order", b.name)
+	}
+	live := o.w.clusters[name].objects[l.slot.name]
+	if live == nil || o.everLeft(l, name) { // what a cluster runs that has left is nobody's when it is back
+		return
+	}
+	if live.owner == (mark{b.name, l.uid}) || live.owner.uid == l.uid && live.traces[b.name] {
+		o.violate(l, name, "dependent", "it is said to be independent of backend %s, and %s has its marks", b.name, describe(live))
 	}
 }
 

@@ -67,6 +67,8 @@ func (o *oracle) judgeRest(l *law, s *slot) {
 	fw := s.object
 	v := l.spec(l.newest())
 	ready, stalled := condition(fw, v1alpha1.ConditionReady), condition(fw, v1alpha1.ConditionStalled)
+	o.judgeIndependent(l, fw)
+	o.judgeSaysIndependent(l, v, fw)
 	switch {
 	case fw.DeletionTimestamp != nil:
 		o.violate(l, "", "hangs", "it is being deleted for ever: %s", conditions(fw))
@@ -76,6 +78,21 @@ func (o *oracle) judgeRest(l *law, s *slot) {
 		o.judgeReady(l, v, fw)
 	case !o.mayRest(l, v, ready, stalled):
 		o.violate(l, "", "hangs", "nothing goes on: %s", conditions(fw))
+	}
+}
+
+// judgeSaysIndependent sees that at rest Independent is there when it has moved or is to, and that it is False as long as it has not.
+func (o *oracle) judgeSaysIndependent(l *law, v spec, fw *v1alpha1.FleetWorkload) {
+	m, says := fw.Status.Migration, condition(fw, v1alpha1.ConditionIndependent).Status
+	moves := m != nil && m.Phase != "" && (m.Phase != v1alpha1.MigrationPhaseValidating || v.Backend != fw.Status.Backend)
+	switch moved := m != nil && len(m.History) > 0; {
+	case fw.DeletionTimestamp != nil:
+	case moves && says != metav1.ConditionFalse:
+		o.violate(l, "", "untrue", "it is in phase %s, and Independent is %q", m.Phase, says)
+	case !moves && moved && v.Backend == fw.Status.Backend && says != metav1.ConditionTrue && says != metav1.ConditionUnknown:
+		o.violate(l, "", "untrue", "it has moved, and Independent is %q", says)
+	case !moves && !moved && says != "":
+		o.violate(l, "", "untrue", "it has never moved, and Independent is %s", says)
 	}
 }
 
