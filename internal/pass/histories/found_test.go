@@ -79,6 +79,10 @@ func found() map[string]history {
 			{Do: "backend", S: "ocm"}, {Wait: 3, Luck: 91771}, {Wait: 4, Luck: 43292, Do: "backend", S: "karmada"}, {Do: "label off", S: "c1"},
 			{Wait: 10, Luck: 42061},
 		}},
+		"an order from a pause arrives after it": {Clusters: 5, Workloads: 1, Steps: []step{
+			{Do: "paused", S: "c1 c4"}, {Do: "replicas", N: 10}, {Do: "create"}, {Wait: 7, Do: "replicas", N: 5}, {Do: "lose", S: "c3"},
+			{Do: "leave", S: "c4", N: 1}, {Wait: 42}, {Do: "adopt", N: 1}, {Wait: 1, Do: "paused"}, {Do: "weights", S: "c1=5 c3=4 c4=1 c5=1"}, {Wait: 2},
+		}},
 		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
 		}},

@@ -363,7 +363,7 @@ func gives(v spec, pick []string, name string, n, least, most int) bool {
 
 // givenPaused is how many replicas paused clusters may have been given, at least and at most: of some it may never have come to them.
 func (o *oracle) givenPaused(l *law, v spec, by *passInfo) (least, most int) {
-	least, most = o.keptPaused(l, v)
+	least, most = o.keptPaused(l, v, by)
 	for _, paused := range v.Paused {
 		low, high := math.MaxInt, 0
 		for _, r := range l.reads {
@@ -395,7 +395,7 @@ func (o *oracle) beingLeft(l *law, name string) bool {
 }
 
 // keptPaused is how many replicas paused clusters keep, at least and at most.
-func (o *oracle) keptPaused(l *law, v spec) (least, most int) {
+func (o *oracle) keptPaused(l *law, v spec, by *passInfo) (least, most int) {
 	for _, paused := range v.Paused {
 		if c := o.w.clusters[paused]; c != nil {
 			live := 0
@@ -403,12 +403,18 @@ func (o *oracle) keptPaused(l *law, v spec) (least, most int) {
 				live = is.Replicas
 			}
 			most += max(live, o.ordered(l, paused))
-			if !o.everLeft(l, paused) && !o.beingLeft(l, paused) { // what a cluster runs that has left is nobody's
+			// What a cluster runs that has left is nobody's, and what one was given after its pause was not there for this pass.
+			if !o.everLeft(l, paused) && !o.beingLeft(l, paused) && !l.goneOnSince(by, paused) {
 				least += live
 			}
 		}
 	}
 	return least, most
+}
+
+// goneOnSince tells whether a later pass has read that a cluster is no longer paused.
+func (l *law) goneOnSince(by *passInfo, name string) bool {
+	return slices.ContainsFunc(l.reads, func(r *passInfo) bool { return r.id > by.id && !l.spec(r.generation).pauses(name) })
 }
 
 // foreign judges a write of what is somebody else's.
@@ -758,7 +764,7 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 
 // unwanted tells whether a cluster would get nothing if it were chosen.
 func (o *oracle) unwanted(l *law, v spec, name string, by *passInfo) bool {
-	least, most := o.keptPaused(l, v)
+	least, most := o.keptPaused(l, v, by)
 	return v.Divided && slices.ContainsFunc(o.picks(l, v, by), func(pick []string) bool {
 		if !slices.Contains(pick, name) {
 			pick = append(slices.Clone(pick), name)
