@@ -51,7 +51,7 @@ func c(w *world, name string) *cluster { return w.clusters[name] }
 
 // everLeft tells whether some pass has found the cluster missing: what runs there may be nobody's since.
 func (o *oracle) everLeft(l *law, name string) bool {
-	return slices.ContainsFunc(l.reads, func(r *passInfo) bool { return len(r.known) > 0 && !r.known[name].Known })
+	return slices.ContainsFunc(l.reads, func(r *passInfo) bool { return (r.settled || len(r.known) > 0) && !r.known[name].Known })
 }
 
 // atRest judges what is, and what statuses say of it, when nothing happens any more.
