@@ -83,6 +83,10 @@ func found() map[string]history {
 			{Do: "paused", S: "c1 c4"}, {Do: "replicas", N: 10}, {Do: "create"}, {Wait: 7, Do: "replicas", N: 5}, {Do: "lose", S: "c3"},
 			{Do: "leave", S: "c4", N: 1}, {Wait: 42}, {Do: "adopt", N: 1}, {Wait: 1, Do: "paused"}, {Do: "weights", S: "c1=5 c3=4 c4=1 c5=1"}, {Wait: 2},
 		}},
+		"a cluster is back with what it ran, and another one goes": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "label", N: 3}, {Wait: 5}, {Do: "leave", S: "c1"}, {Do: "number", N: 3}, {Wait: 1}, {Wait: 5, Do: "join", S: "c1"},
+			{Do: "label off", S: "c2"},
+		}},
 		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
 		}},
