@@ -905,7 +905,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 		runs += max(o.ordered(l, name), l.base[name])
 		live := o.w.clusters[name].objects[l.slot.name]
 		if _, counts := l.base[name]; !counts && live != nil && live.owner.uid == l.uid && by.chosen(v, name) {
-			stays += live.Replicas // an edit has added it
+			stays += live.Replicas   // an edit has added it
 			if o.everLeft(l, name) { // it is back with what it ran
 				runsOn += min(live.Replicas, o.ordered(l, name))
 			}
