@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -30,7 +31,7 @@ const definition = "../../config/crd/bases/apps.fleetworkload.io_fleetworkloads.
 
 // mostAllocated is how many bytes may be allocated while one FleetWorkload is decided, some times over as more is read, and rendered by
 // both drivers. It is a bound on work; what is in memory at a time is less.
-const mostAllocated = 1 << 30
+const mostAllocated = 256 << 20
 
 // words are strings that mean something to one field or another, and some that mean nothing anywhere.
 var words = []string{
@@ -286,6 +287,29 @@ func FuzzAdmittedText(f *testing.F) {
 			try(t, schemas, obj, &outcome{})
 		}
 	})
+}
+
+// TestWhatIsCarriedIsSharedByClusters: companions of as much as may be, on 1,000 clusters, are worked out once.
+func TestWhatIsCarriedIsSharedByClusters(t *testing.T) {
+	c := randomspec.New(1)
+	for i := range 1000 {
+		c.Fleet.Clusters = append(c.Fleet.Clusters, backends.Cluster{Name: fmt.Sprintf("x%04d", i)})
+	}
+	c.Workload = &v1alpha1.FleetWorkload{
+		ObjectMeta: c.Workload.ObjectMeta,
+		Spec: v1alpha1.FleetWorkloadSpec{
+			Backend: "karmada", Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}},
+			Template: k8sruntime.RawExtension{Raw: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchLabels":{"app":"web"}},` +
+				`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1"}]}}}}`)},
+			Companions: []k8sruntime.RawExtension{{Raw: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":%q}}`,
+				strings.Repeat("<x", 31<<10))}},
+		},
+	}
+	var o outcome
+	decide(t, c, nil, &o)
+	if o.carried != 1 || o.most > 64<<20 {
+		t.Errorf("%+v", o)
+	}
 }
 
 // TestAdmittedIsBounded: memory does not depend on what an author has made up, and the generator reaches all ends.

@@ -1,6 +1,7 @@
 package karmada
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -55,24 +56,81 @@ func carrierKey(cluster string, obj *unstructured.Unstructured) types.Namespaced
 	}
 }
 
-func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
-	at := carrierKey(cluster, c.Object)
+// renderings keep what companions are written as: a companion may be as large as a template, and the Works of a thousand clusters differ by
+// the name of the cluster alone. They are used by one caller at a time.
+type renderings map[rendering][2][]byte
+
+// rendering is what the text depends on, besides the cluster: it stands between the two parts.
+type rendering struct {
+	object *unstructured.Unstructured
+	adopt  bool
+}
+
+// companionFor is the companion as its Work has it, without sharing what is changed.
+func companionFor(at types.NamespacedName, c backends.Companion, adopt bool) *unstructured.Unstructured {
 	manifest := &unstructured.Unstructured{Object: maps.Clone(c.Object.Object)}
 	delete(manifest.Object, "status")
 	metadata, _ := manifest.Object["metadata"].(map[string]any)
 	manifest.Object["metadata"] = maps.Clone(metadata)
+	resolution := abort
+	if adopt {
+		resolution = overwrite
+	}
 	setMarks(manifest, map[string]string{managedLabel: "true"}, map[string]string{
 		workv1alpha2.WorkNamespaceAnnotation: at.Namespace, workv1alpha2.WorkNameAnnotation: at.Name,
-		workv1alpha2.ResourceConflictResolutionAnnotation: abort,
+		workv1alpha2.ResourceConflictResolutionAnnotation: resolution,
 	})
-	content := companions.Hash(manifest.Object)
-	if adopt {
-		setMarks(manifest, nil, map[string]string{workv1alpha2.ResourceConflictResolutionAnnotation: overwrite})
-		content += overwriting
+	return manifest
+}
+
+// text is the manifest in JSON, in pieces of which clusters share most.
+func (r renderings) text(at types.NamespacedName, c backends.Companion, adopt bool) ([][]byte, error) {
+	as := rendering{c.Object, adopt}
+	around, known := r[as]
+	if !known {
+		// The hash stands for the cluster: nobody can write into an object what its own hash will be.
+		mark := companions.Hash(c.Object.Object)
+		common, err := json.Marshal(companionFor(types.NamespacedName{Namespace: mark, Name: at.Name}, c, adopt).Object)
+		if err != nil {
+			return nil, err
+		}
+		around[0], around[1], _ = bytes.Cut(common, []byte(`"`+mark+`"`))
+		r[as] = around
 	}
-	raw, err := json.Marshal(manifest.Object)
+	name, err := json.Marshal(at.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return [][]byte{around[0], name, around[1]}, nil
+}
+
+func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
+	return renderings{}.carrier(key, cluster, c, adopt)
+}
+
+func (r renderings) carrier(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
+	made, err := r.empty(key, cluster, c, adopt)
+	if err != nil {
+		return carrier{}, err
+	}
+	text, err := r.text(carrierKey(cluster, c.Object), c, adopt)
 	if err != nil {
 		return carrier{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
+	}
+	made.work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: slices.Concat(text...)}}}
+	return made, nil
+}
+
+// empty is the carrier without its manifest.
+func (r renderings) empty(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
+	at := carrierKey(cluster, c.Object)
+	text, err := r.text(at, c, false)
+	if err != nil {
+		return carrier{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
+	}
+	content := companions.HashJSON(text...)
+	if adopt {
+		content += overwriting
 	}
 	no := false
 	work := &workv1alpha1.Work{
@@ -86,9 +144,6 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 		},
 		Spec: workv1alpha1.WorkSpec{
 			SuspendDispatching: &no, PreserveResourcesOnDeletion: &no,
-			Workload: workv1alpha1.WorkloadTemplate{
-				Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}},
-			},
 		},
 	}
 	if !c.Shared {
@@ -97,15 +152,17 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 	return carrier{companion: c, cluster: cluster, work: work}, nil
 }
 
-// renderCarriers are the Works of all companions, as they are written where there is none yet, and dispatched.
+// renderCarriers are the Works of all companions, as they are written where there is none yet, and dispatched. They share what companions hold,
+// which must not be changed.
 func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
+	adopt, written := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt, renderings{}
 	for _, t := range desired.Targets {
 		for _, c := range desired.Companions {
 			if !c.NeededOn(t.Cluster) {
 				continue
 			}
-			carrier, err := renderCarrier(desired.Key, t.Cluster, c, desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt)
+			carrier, err := written.empty(desired.Key, t.Cluster, c, adopt)
 			if err != nil {
 				return nil, err
 			}
@@ -117,6 +174,8 @@ func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, err
 				return nil, fmt.Errorf("convert Work %s/%s: %w", work.Namespace, work.Name, err)
 			}
 			delete(content, "status")
+			manifest := companionFor(types.NamespacedName{Namespace: work.Namespace, Name: work.Name}, c, adopt)
+			content["spec"].(map[string]any)["workload"] = map[string]any{"manifests": []any{manifest.Object}}
 			objects = append(objects, &unstructured.Unstructured{Object: content})
 		}
 	}

@@ -71,13 +71,13 @@ type first struct {
 func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fleet backends.Fleet) (first, error) {
 	out := first{blocked: map[string]string{}}
 	var errs []error
-	namespace := false
+	namespace, written := false, renderings{}
 	for _, t := range desired.Targets {
 		for _, c := range desired.Companions {
 			if !c.NeededOn(t.Cluster) {
 				continue
 			}
-			step, err := d.applyCarrier(ctx, desired, t, c, inContact(fleet, t.Cluster), &namespace)
+			step, err := d.applyCarrier(ctx, desired, t, c, inContact(fleet, t.Cluster), &namespace, written)
 			errs = append(errs, err)
 			if step.pending != "" {
 				out.pending = append(out.pending, t.Cluster+": "+step.pending)
@@ -92,7 +92,7 @@ func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fl
 
 // applyCarrier takes the next step with one companion on one cluster. namespace is true once Karmada is known to have it.
 func (d *Driver) applyCarrier(
-	ctx context.Context, desired backends.Desired, t backends.Target, c backends.Companion, ready bool, namespace *bool,
+	ctx context.Context, desired backends.Desired, t backends.Target, c backends.Companion, ready bool, namespace *bool, written renderings,
 ) (carrierStep, error) {
 	live, err := d.carrier(ctx, carrierKey(t.Cluster, c.Object))
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Driver) applyCarrier(
 	if live != nil {
 		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
-	want, err := renderCarrier(desired.Key, t.Cluster, c, mayTakeOver(desired, t, c, live) && takesOver(live, t.Mode))
+	want, err := written.carrier(desired.Key, t.Cluster, c, mayTakeOver(desired, t, c, live) && takesOver(live, t.Mode))
 	if err != nil {
 		return carrierStep{}, err
 	}

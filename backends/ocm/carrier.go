@@ -85,7 +85,7 @@ func carrierFromLive(live *unstructured.Unstructured) *unstructured.Unstructured
 
 // asWritten is live made equal to the carrier in everything that we write, with that need.
 func asWritten(live, wanted *unstructured.Unstructured, need companions.Need) *unstructured.Unstructured {
-	after := live.DeepCopy()
+	after := inNamespace(live, live.GetNamespace()) // all else is shared, and replaced rather than changed
 	labels, annotations := after.GetLabels(), after.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}

@@ -52,11 +52,12 @@ func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructure
 	}
 	objects := slices.Concat(plan.bindings, []*unstructured.Unstructured{plan.placement})
 	for _, target := range plan.targets {
-		for _, prerequisite := range target.prerequisites {
-			objects = append(objects, prerequisite.DeepCopy())
-		}
+		objects = append(objects, target.prerequisites...)
 		for _, c := range target.carriers {
-			objects = append(objects, asWritten(c.work, c.work, companions.ReadNeed(nil).Owning(desired.Key, nil)))
+			work, annotations := inNamespace(c.work, target.cluster), c.work.GetAnnotations()
+			companions.ReadNeed(nil).Owning(desired.Key, nil).Write(annotations)
+			work.SetAnnotations(annotations)
+			objects = append(objects, work)
 		}
 		objects = append(objects, target.work)
 	}
@@ -106,6 +107,18 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		return carrier{companion: c, work: inNamespace(made.work, t.cluster)}
 	}
 	prerequisites := renderPrerequisites("", desired.Workload)
+	needs := map[*unstructured.Unstructured][]*unstructured.Unstructured{}
+	needsOf := func(c backends.Companion) []*unstructured.Unstructured {
+		made, known := needs[c.Object]
+		if !known {
+			made = renderPrerequisites("", backends.Workload{
+				GVK: c.Object.GroupVersionKind(), Resource: c.Resource, Namespace: c.Object.GetNamespace(),
+				NamespaceLabels: desired.Workload.NamespaceLabels,
+			})
+			needs[c.Object] = made
+		}
+		return made
+	}
 	for _, target := range desired.Wanted() {
 		as := variety{target.Manifest, target.Mode == backends.ModeAdopt}
 		work, known := rendered[as]
@@ -119,14 +132,16 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		for _, prerequisite := range prerequisites {
 			t.prerequisites = append(t.prerequisites, inNamespace(prerequisite, target.Cluster))
 		}
-		t.addCompanions(desired, carry)
+		t.addCompanions(desired, carry, needsOf)
 		p.targets = append(p.targets, t)
 	}
 	return p, nil
 }
 
 // addCompanions adds the carriers of what travels along, and what the cluster needs for them.
-func (t *clusterPlan) addCompanions(desired backends.Desired, carry func(backends.Companion, clusterPlan) carrier) {
+func (t *clusterPlan) addCompanions(
+	desired backends.Desired, carry func(backends.Companion, clusterPlan) carrier, needsOf func(backends.Companion) []*unstructured.Unstructured,
+) {
 	has := map[string]bool{}
 	for _, prerequisite := range t.prerequisites {
 		has[prerequisite.GetName()] = true
@@ -136,14 +151,10 @@ func (t *clusterPlan) addCompanions(desired backends.Desired, carry func(backend
 			continue
 		}
 		t.carriers = append(t.carriers, carry(c, *t))
-		needs := renderPrerequisites(t.cluster, backends.Workload{
-			GVK: c.Object.GroupVersionKind(), Resource: c.Resource, Namespace: c.Object.GetNamespace(),
-			NamespaceLabels: desired.Workload.NamespaceLabels,
-		})
-		for _, prerequisite := range needs {
+		for _, prerequisite := range needsOf(c) {
 			if !has[prerequisite.GetName()] {
 				has[prerequisite.GetName()] = true
-				t.prerequisites = append(t.prerequisites, prerequisite)
+				t.prerequisites = append(t.prerequisites, inNamespace(prerequisite, t.cluster))
 			}
 		}
 	}

@@ -227,8 +227,20 @@ func Hash(parts ...any) string {
 	if err != nil {
 		panic(err)
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])[:16]
+	return hashed(data)
+}
+
+// HashJSON is the Hash of one value that is written as JSON already, in pieces.
+func HashJSON(pieces ...[]byte) string {
+	return hashed(slices.Concat([][]byte{{'['}}, pieces, [][]byte{{']'}})...)
+}
+
+func hashed(pieces ...[]byte) string {
+	sum := sha256.New()
+	for _, piece := range pieces {
+		sum.Write(piece)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
 // Title names a companion for a person.

@@ -1,0 +1,91 @@
+package karmada
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+)
+
+// TestACompanionIsWrittenOnce (law 11): what clusters share of a companion is worked out once, and gives every cluster what it would have been
+// given alone, whatever an author has written.
+func TestACompanionIsWrittenOnce(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":                    "v",
+		"signs":                    `<cluster> "\u003c`,
+		"a hash":                   companions.Hash("x"),
+		"a namespace of Karmada's": "karmada-es-m1",
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": text, text: "b"},
+			"metadata": map[string]any{"namespace": "shop", "name": "c", "annotations": map[string]any{"a": text}}}}
+		before := object.DeepCopy()
+		c, shared := backends.Companion{Object: object}, renderings{}
+		for _, adopt := range []bool{false, true, false} {
+			for _, cluster := range []string{"m1", "m2", "m1"} {
+				at := carrierKey(cluster, object)
+				want, err := json.Marshal(companionFor(at, c, adopt).Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := shared.carrier(testQuery().Key, cluster, c, adopt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), string(got.work.Spec.Workload.Manifests[0].Raw)); diff != "" {
+					t.Errorf("%s, %s, adopt %t (-want +got):\n%s", name, cluster, adopt, diff)
+				}
+				hash := companions.Hash(companionFor(at, c, false).Object)
+				if adopt {
+					hash += overwriting
+				}
+				if is := got.work.Annotations[companions.AnnotationContent]; is != hash {
+					t.Errorf("%s, %s, adopt %t: the hash is %s, not %s", name, cluster, adopt, is, hash)
+				}
+			}
+		}
+		if len(shared) != 2 {
+			t.Errorf("%s: it was written %d times, not once for each resolution of conflicts", name, len(shared))
+		}
+		if diff := cmp.Diff(before, object); diff != "" {
+			t.Errorf("%s: the companion was changed (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestRenderedCarriersAreWhatIsWritten: what Render shows is what Apply writes.
+func TestRenderedCarriersAreWhatIsWritten(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "n": int64(1) << 60, "status": map[string]any{},
+		"metadata": map[string]any{"namespace": "shop", "name": "c"}}}
+	for _, policy := range []v1alpha1.ConflictPolicy{"", v1alpha1.ConflictPolicyAdopt} {
+		desired := backends.Desired{Query: testQuery(), ConflictPolicy: policy, Companions: []backends.Companion{{Object: object}},
+			Targets: []backends.Target{{Cluster: "m1"}, {Cluster: "m2"}}}
+		works, err := renderCarriers(desired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, work := range works {
+			written, err := renderCarrier(desired.Key, fmt.Sprint("m", i+1), desired.Companions[0], policy != "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want map[string]any
+			if err := utiljson.Unmarshal(written.work.Spec.Workload.Manifests[0].Raw, &want); err != nil {
+				t.Fatal(err)
+			}
+			manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+			if diff := cmp.Diff([]any{want}, manifests); diff != "" || work.GetNamespace() != written.work.Namespace {
+				t.Errorf("%s (-want +got):\n%s", work.GetNamespace(), diff)
+			}
+		}
+		if len(works) != 2 {
+			t.Errorf("%d Works", len(works))
+		}
+	}
+}
