@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -348,3 +349,21 @@ func (c ClusterObservation) Removing() bool { return c.Presence.Removing() }
 
 // Released tells whether it is confirmed that the backend neither writes the member object nor would remove it.
 func (c ClusterObservation) Released() bool { return c.Presence.Released() }
+
+const (
+	// mostReported is how many bytes of an object's status, as JSON, are read of one cluster, and mostReportedOfAll of all clusters of a
+	// FleetWorkload together: in memory it is five to ten times as much. A member's controllers write what they like there.
+	mostReported      = 64 << 10
+	mostReportedOfAll = 8 << 20
+)
+
+// MostReported is how many bytes of a status are read of each of so many clusters.
+func MostReported(clusters int) int {
+	return min(mostReported, mostReportedOfAll/max(clusters, 1))
+}
+
+// ReportsTooMuch says that a status is not read.
+func ReportsTooMuch(size, most int) string {
+	return fmt.Sprintf("its health is not known: the object's status there takes %d KiB, and %d KiB are read; have its controller write less into it",
+		(size+1<<10-1)>>10, most>>10)
+}

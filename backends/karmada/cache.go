@@ -114,6 +114,7 @@ func stripWork(obj any) (any, error) {
 		return obj, nil
 	}
 	w.ManagedFields = nil
+	boundReport(w)
 	for _, m := range w.Spec.Workload.Manifests {
 		if bytes.Contains(m.Raw, []byte(`"`+v1alpha1.LabelManagedBy+`"`)) {
 			return w, nil

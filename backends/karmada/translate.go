@@ -1,6 +1,7 @@
 package karmada
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,10 +10,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -76,7 +79,16 @@ type reader struct {
 }
 
 func (r reader) read(w work) backends.ClusterObservation {
-	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown, Status: statusOf(w)}
+	c := backends.ClusterObservation{Cluster: w.cluster, Applied: metav1.ConditionUnknown}
+	switch tooMuch := w.reportsTooMuch(len(r.live.works)); {
+	case tooMuch > 0:
+		c.Message = backends.ReportsTooMuch(tooMuch, backends.MostReported(len(r.live.works)))
+	case w.reported() && w.Status.ManifestStatuses[0].Status != nil:
+		var err error
+		if c.Status, err = readStatus(w.Status.ManifestStatuses[0].Status.Raw); err != nil {
+			c.Message = "its health is not known: the object's status there is not to be read"
+		}
+	}
 	_, wanted := r.scheduled[w.cluster]
 	final := w.terminating() || r.live.binding == nil || r.live.binding.DeletionTimestamp != nil // Karmada renders it no more
 	removing := final || !wanted
@@ -190,14 +202,50 @@ func replicasOf(obj *unstructured.Unstructured, path []string) *int32 {
 
 // statusOf returns the member object's status as Karmada's interpreter reflected it; nil when it never was.
 func statusOf(w work) map[string]any {
-	if !w.reported() || w.Status.ManifestStatuses[0].Status == nil {
+	if !w.reported() || w.Status.ManifestStatuses[0].Status == nil || w.reportsTooMuch(1) > 0 {
 		return nil
 	}
-	var status map[string]any
-	if err := utiljson.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status); err != nil {
-		return nil
-	}
+	status, _ := readStatus(w.Status.ManifestStatuses[0].Status.Raw)
 	return status
+}
+
+func readStatus(raw []byte) (status map[string]any, err error) {
+	if err := utiljson.Unmarshal(raw, &status); err != nil {
+		return nil, err
+	}
+	return status, nil
+}
+
+// sizeField stands in a Work's status, in our cache, for a status that is too large to be kept; its value is its size. A status of any kind may
+// have the field too: it is the first thing in ours, and all there is.
+const sizeField = `{"fleetworkload.io/size":`
+
+// boundReport drops the status of a member object that is too large. It is for what comes into the cache.
+func boundReport(w *workv1alpha1.Work) {
+	for i := range w.Status.ManifestStatuses {
+		s := &w.Status.ManifestStatuses[i]
+		if s.Status != nil && len(s.Status.Raw) > backends.MostReported(1) {
+			s.Status = &runtime.RawExtension{Raw: fmt.Appendf(nil, "%s%d}", sizeField, len(s.Status.Raw))}
+		}
+	}
+}
+
+// reportsTooMuch is the size of a status that is not read, being one of so many; 0 when it is read.
+func (w work) reportsTooMuch(clusters int) int {
+	if !w.reported() || w.Status.ManifestStatuses[0].Status == nil {
+		return 0
+	}
+	raw := w.Status.ManifestStatuses[0].Status.Raw
+	if size, cut := bytes.CutPrefix(raw, []byte(sizeField)); cut {
+		n, err := strconv.Atoi(strings.TrimSuffix(string(size), "}"))
+		if err == nil && n > backends.MostReported(1) {
+			return n
+		}
+	}
+	if len(raw) > backends.MostReported(clusters) {
+		return len(raw)
+	}
+	return 0
 }
 
 // removalMessage says which clusters a removal waits for, and why.

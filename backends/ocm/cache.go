@@ -83,11 +83,46 @@ func cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: stripManagedFields,
 		ByObject: map[client.Object]cache.ByObject{
-			unstructuredOf(manifestWorkGVK):     {Label: ours},
+			unstructuredOf(manifestWorkGVK):     {Label: ours, Transform: stripManifestWork},
 			unstructuredOf(placementGVK):        {Label: ours},
 			&clusterv1beta1.PlacementDecision{}: {Label: labels.NewSelector().Add(*ofPlacements), Transform: stripDecision},
 			&clusterv1.ManagedCluster{}:         {Transform: stripCluster},
 		},
+	}
+}
+
+// sizeField is, in our cache, the size of a ManifestWork's status that is too large to be kept; there is nothing else in the status then.
+const sizeField = "fleetworkload.io/size"
+
+// stripManifestWork drops a status that is too large: what an agent reports is small, and whoever has its rights can write anything there.
+func stripManifestWork(obj any) (any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if size := sizeOf(u.Object["status"]); size > backends.MostReported(1) {
+			u.Object["status"] = map[string]any{sizeField: int64(size)}
+		}
+	}
+	return stripManagedFields(obj)
+}
+
+// sizeOf is about how many bytes a value takes as JSON.
+func sizeOf(value any) int {
+	switch v := value.(type) {
+	case map[string]any:
+		size := 2
+		for key, below := range v {
+			size += len(key) + 4 + sizeOf(below)
+		}
+		return size
+	case []any:
+		size := 2
+		for _, element := range v {
+			size += 1 + sizeOf(element)
+		}
+		return size
+	case string:
+		return len(v) + 2
+	default:
+		return 8
 	}
 }
 

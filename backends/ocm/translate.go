@@ -41,6 +41,8 @@ type report struct {
 	// conditions and values are those of the one manifest.
 	conditions []metav1.Condition
 	values     map[string]any
+	// tooMuch is the size of a status that is not read; 0 when it is.
+	tooMuch int
 }
 
 func readWork(obj *unstructured.Unstructured) (report, error) {
@@ -55,6 +57,8 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		deleting: !obj.GetDeletionTimestamp().IsZero(), annotations: obj.GetAnnotations(),
 		manifest: firstManifest(obj), strategy: strategyOf(obj),
 	}
+	size, _, _ := unstructured.NestedInt64(obj.Object, "status", sizeField)
+	r.tooMuch = int(size)
 	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "deleteOption", "propagationPolicy")
 	r.deletion = workv1.DeletePropagationPolicyType(policy)
 	since := func(generation int64, conditionType string) *metav1.Condition {
@@ -215,6 +219,9 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 		if s.applied == metav1.ConditionFalse {
 			o.Message = s.appliedMessage
 		}
+	}
+	if r.tooMuch > 0 {
+		o.Message = backends.ReportsTooMuch(r.tooMuch, backends.MostReported(1))
 	}
 	o.Current = o.Applied == metav1.ConditionTrue && r.current(workload, o)
 	if o.Message == "" && o.Applied == metav1.ConditionTrue && !o.Current {

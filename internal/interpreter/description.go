@@ -93,7 +93,25 @@ const (
 	maxExpression = 2048
 	// maxCost bounds the work of one evaluation, in CEL's own unit: a rule of a few comparisons costs some ten.
 	maxCost = 50_000
+	// maxSpent bounds what all rules on all clusters of a FleetWorkload may cost in one decision, in the same unit: some 0.2 to 1 µs. What a
+	// member reports makes a rule cheap or dear.
+	maxSpent = 1_000_000
 )
+
+// Budget is what the rules of kinds that are described may cost together, on all clusters. Without one, each evaluation has its own bound.
+type Budget struct{ spent uint64 }
+
+// NewBudget is that of one decision.
+func NewBudget() *Budget { return &Budget{} }
+
+// take counts an evaluation.
+func (b *Budget) take(cost uint64) {
+	if b != nil {
+		b.spent += cost
+	}
+}
+
+func (b *Budget) used() bool { return b != nil && b.spent >= maxSpent }
 
 // described is what a description adds to a Kind.
 type described struct {
@@ -336,7 +354,7 @@ func compileCEL(env *cel.Env, expression string) (cel.Program, error) {
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("%q is of type %s, want bool", expression, t)
 	}
-	return env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
+	return env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost))
 }
 
 // state asks the rules. The numbers come from the fields as for every kind.
@@ -354,7 +372,12 @@ func (d *described) state(k *Kind, report Report, env *[maxSlots]value) (State, 
 	}
 	vars := map[string]any{"object": object, "spec": part("spec"), "status": part("status"), "metadata": part("metadata")}
 	for _, r := range d.rules {
-		holds, err := r.holds(vars)
+		if report.Budget.used() {
+			err := fmt.Errorf("%s: not asked here, as the rules have cost too much on the clusters before: have them compare less, or the status be shorter", r.at)
+			s.Health, s.Reason, s.Message = v1alpha1.HealthUnknown, ReasonRuleFailed, shortenTo(err.Error(), 256)
+			return s, err
+		}
+		holds, err := r.holds(vars, report.Budget)
 		if err != nil {
 			s.Health, s.Reason, s.Message = v1alpha1.HealthUnknown, ReasonRuleFailed, shortenTo(err.Error(), 256)
 			return s, err
@@ -374,14 +397,19 @@ func (d *described) state(k *Kind, report Report, env *[maxSlots]value) (State, 
 	return s, nil
 }
 
-func (r celRule) holds(vars map[string]any) (holds bool, err error) {
+func (r celRule) holds(vars map[string]any, budget *Budget) (holds bool, err error) {
 	// cel-go turns panics of its own functions into errors; a value of a type that it cannot adapt may still panic.
 	defer func() {
 		if p := recover(); p != nil {
 			holds, err = false, fmt.Errorf("%s: %v", r.at, p)
 		}
 	}()
-	out, _, err := r.program.Eval(vars)
+	out, details, err := r.program.Eval(vars)
+	cost := uint64(maxCost)
+	if details != nil && details.ActualCost() != nil { // otherwise it panicked
+		cost = *details.ActualCost()
+	}
+	budget.take(cost)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", r.at, err)
 	}

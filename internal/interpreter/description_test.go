@@ -347,3 +347,54 @@ func dependencies(t *testing.T, kind *Kind, u *unstructured.Unstructured) string
 	}
 	return strings.Join(names, " ")
 }
+
+// TestRulesAreBoundedTogether (law 11): what one member reports makes rules dear, and a thousand of them would take minutes. What is left over is not
+// known, says which rule it is, and goes on without harm: numbers are read all the same.
+func TestRulesAreBoundedTogether(t *testing.T) {
+	d := widget()
+	d.Health = Health{Degraded: "status.list.all(a, status.list.all(b, a + b < 0))", Healthy: "status.list.exists(a, a == 1)"}
+	d.Status, d.ReplicasPath = []StatusField{{Name: "ready", Path: "status.ready", Type: TypeInt}}, ""
+	kind := registry(t, d).For(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"})
+	report := func(elements int, budget *Budget) Report {
+		list := make([]any, elements)
+		for i := range list {
+			list[i] = int64(-i)
+		}
+		return Report{Status: map[string]any{"generation": int64(1), "ready": int64(3), "list": list}, Budget: budget}
+	}
+	cheap := NewBudget()
+	for range 1000 {
+		if s, _ := kind.State(report(5, cheap)); s.Reason == ReasonRuleFailed {
+			t.Fatalf("a thousand clusters with short lists: %+v after %d", s, cheap.spent)
+		}
+	}
+	dear, asked := NewBudget(), 0
+	var last State
+	for range 1000 {
+		before := dear.spent
+		if last, _ = kind.State(report(800, dear)); dear.spent > before {
+			asked++
+		}
+	}
+	if dear.spent > maxSpent+maxCost || asked == 0 || asked > 900 {
+		t.Errorf("%d units, on %d clusters", dear.spent, asked)
+	}
+	if last.Health != v1alpha1.HealthUnknown || last.Reason != ReasonRuleFailed || *last.Ready != 3 ||
+		!strings.Contains(last.Message, "kinds[0].health.degraded: not asked here") {
+		t.Errorf("got %+v", last)
+	}
+	if s, _ := kind.State(report(5, nil)); s.Reason == ReasonRuleFailed {
+		t.Errorf("without a budget: %+v", s)
+	}
+}
+
+// TestAMissingFieldCostsLittle: most clusters of a new workload have not reported yet, and that must not use the budget up.
+func TestAMissingFieldCostsLittle(t *testing.T) {
+	d := widget()
+	d.Health, d.Status, d.ReplicasPath = Health{Healthy: "status.nothing.here"}, nil, ""
+	kind, budget := registry(t, d).For(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}), NewBudget()
+	s, _ := kind.State(Report{Status: map[string]any{"generation": int64(1)}, Budget: budget})
+	if s.Reason != ReasonRuleFailed || budget.spent == 0 || budget.spent > 100 {
+		t.Errorf("%d units: %+v", budget.spent, s)
+	}
+}

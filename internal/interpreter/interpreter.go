@@ -49,6 +49,8 @@ type Report struct {
 	// Status is the object's status, or as much of it as was fed back: nested as the object has it, or flat under the
 	// names of Feedback. metadata.generation is in it as generation. nil when nothing was reported.
 	Status map[string]any
+	// Budget is what rules on all clusters may cost together; nil when this is the only one.
+	Budget *Budget
 }
 
 // State is a workload's state on one cluster, the same for every kind. Numbers are nil when the kind has none, or the

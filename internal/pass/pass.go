@@ -304,6 +304,8 @@ type Decision struct {
 	waiting  string
 	again    time.Duration
 	err      error
+	// rules is what evaluating the rules of a described kind may still cost.
+	rules    *interpreter.Budget
 	conclude func(map[string]Outcome) error
 	end      Result
 }
@@ -369,6 +371,7 @@ func Decide(in In) *Decision {
 			backend: fw.Status.Backend, workload: fw.Status.Workload, placement: fw.Status.Placement,
 			migration: fw.Status.Migration.DeepCopy(), revision: fw.Status.SpecRevision,
 		},
+		rules:    interpreter.NewBudget(),
 		conclude: func(map[string]Outcome) error { return nil },
 	}
 	switch {

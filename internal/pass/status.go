@@ -266,6 +266,6 @@ func (d *Decision) interpret(target backends.Target, o backends.ClusterObservati
 	if desired == nil {
 		desired = o.Asked
 	}
-	state, _ := d.work.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status})
+	state, _ := d.work.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status, Budget: d.rules})
 	return &state
 }
