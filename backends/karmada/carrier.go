@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
@@ -153,10 +154,11 @@ func (r renderings) empty(key backends.Key, cluster string, c backends.Companion
 }
 
 // renderCarriers are the Works of all companions, as they are written where there is none yet, and dispatched. They share what companions hold,
-// which must not be changed.
+// and what is the same on all clusters, which must not be changed.
 func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	adopt, written := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt, renderings{}
+	shared := map[*unstructured.Unstructured]map[string]any{}
 	for _, t := range desired.Targets {
 		for _, c := range desired.Companions {
 			if !c.NeededOn(t.Cluster) {
@@ -167,19 +169,46 @@ func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, err
 				return nil, err
 			}
 			work := carrier.work
-			work.APIVersion, work.Kind = workv1alpha1.SchemeGroupVersion.String(), "Work"
 			work.Annotations[companions.AnnotationUsers] = companions.Users{}.With(desired.Key).String()
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(work)
-			if err != nil {
-				return nil, fmt.Errorf("convert Work %s/%s: %w", work.Namespace, work.Name, err)
+			if shared[c.Object] == nil {
+				if shared[c.Object], err = inFull(work, companionFor(client.ObjectKeyFromObject(work), c, adopt)); err != nil {
+					return nil, err
+				}
 			}
-			delete(content, "status")
-			manifest := companionFor(types.NamespacedName{Namespace: work.Namespace, Name: work.Name}, c, adopt)
-			content["spec"].(map[string]any)["workload"] = map[string]any{"manifests": []any{manifest.Object}}
-			objects = append(objects, &unstructured.Unstructured{Object: content})
+			objects = append(objects, &unstructured.Unstructured{Object: like(shared[c.Object], work)})
 		}
 	}
 	return objects, nil
+}
+
+// inFull is a Work with its manifest.
+func inFull(work *workv1alpha1.Work, manifest *unstructured.Unstructured) (map[string]any, error) {
+	work.APIVersion, work.Kind = workv1alpha1.SchemeGroupVersion.String(), "Work"
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(work)
+	if err != nil {
+		return nil, fmt.Errorf("convert Work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	delete(content, "status")
+	content["spec"].(map[string]any)["workload"] = map[string]any{"manifests": []any{manifest.Object}}
+	return content, nil
+}
+
+// like is the Work of another cluster's companion as it is for this one: the two share all that is the same.
+func like(content map[string]any, work *workv1alpha1.Work) map[string]any {
+	below := func(parent map[string]any, key string) map[string]any {
+		own := maps.Clone(parent[key].(map[string]any))
+		parent[key] = own
+		return own
+	}
+	content = maps.Clone(content)
+	metadata := below(content, "metadata")
+	metadata["namespace"] = work.Namespace
+	below(metadata, "annotations")[companions.AnnotationContent] = work.Annotations[companions.AnnotationContent]
+	workload := below(below(content, "spec"), "workload")
+	manifest := maps.Clone(workload["manifests"].([]any)[0].(map[string]any))
+	workload["manifests"] = []any{manifest}
+	below(below(manifest, "metadata"), "annotations")[workv1alpha2.WorkNamespaceAnnotation] = work.Namespace
+	return content
 }
 
 func setMarks(obj *unstructured.Unstructured, labels, annotations map[string]string) {

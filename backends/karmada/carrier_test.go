@@ -89,3 +89,54 @@ func TestRenderedCarriersAreWhatIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWorksShareIsNotChanged (R6): Works of a companion share what is the same on all clusters. What is written of one, as it is rendered and
+// as it is applied in every mode, changes none of them.
+func TestWhatWorksShareIsNotChanged(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"},
+		"metadata": map[string]any{"namespace": "shop", "name": "c", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"}}}}
+	desired := backends.Desired{Query: testQuery(), Companions: []backends.Companion{{Object: object}, {Object: object.DeepCopy(), Shared: true}},
+		Targets: []backends.Target{{Cluster: "m1"}, {Cluster: "m2"}, {Cluster: "m3"}}}
+	desired.Companions[1].Object.SetName("shared")
+	works, err := renderCarriers(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(works, object, desired.Companions[1].Object)
+	var before []*unstructured.Unstructured
+	for _, o := range all {
+		before = append(before, o.DeepCopy())
+	}
+	written := renderings{}
+	for range 2 {
+		for _, target := range desired.Targets {
+			for _, c := range desired.Companions {
+				for _, adopt := range []bool{false, true} {
+					want, err := written.carrier(desired.Key, target.Cluster, c, adopt)
+					if err != nil {
+						t.Fatal(err)
+					}
+					raw := want.work.Spec.Workload.Manifests[0].Raw
+					clear(raw) // a client or a cache may do with it what it likes
+					clear(want.work.Labels)
+					again, err := written.carrier(desired.Key, target.Cluster, c, adopt)
+					if err != nil || !json.Valid(again.work.Spec.Workload.Manifests[0].Raw) || len(again.work.Labels) == 0 {
+						t.Fatalf("%s, adopt %t: what is written for one is another's: %v", target.Cluster, adopt, err)
+					}
+				}
+			}
+		}
+		if works, err = renderCarriers(desired); err != nil {
+			t.Fatal(err)
+		}
+		setMarks(works[0], map[string]string{"x": "y"}, map[string]string{"x": "y"})
+		if works[2].GetLabels()["x"] != "" || works[2].GetAnnotations()["x"] != "" {
+			t.Error("the marks of one Work are another's")
+		}
+	}
+	for i, o := range all {
+		if diff := cmp.Diff(before[i], o); diff != "" {
+			t.Errorf("%s was changed (-before +after):\n%s", o.GetName(), diff)
+		}
+	}
+}

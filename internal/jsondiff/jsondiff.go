@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,6 +79,9 @@ func Pointer(keys ...string) string {
 }
 
 func diffMaps(ops []Op, path string, from, to map[string]any) []Op {
+	if reflect.ValueOf(from).Pointer() == reflect.ValueOf(to).Pointer() {
+		return ops // manifests of different clusters share most of what they have
+	}
 	keys := slices.Collect(maps.Keys(from))
 	for key := range to {
 		if _, both := from[key]; !both {
@@ -111,6 +115,9 @@ func diffValues(ops []Op, path string, from, to any) []Op {
 		}
 	case []any:
 		if was, ok := from.([]any); ok && len(was) == len(is) && (was == nil) == (is == nil) {
+			if len(is) == 0 || &was[0] == &is[0] {
+				return ops
+			}
 			for i := range is {
 				ops = diffValues(ops, path+"/"+strconv.Itoa(i), was[i], is[i])
 			}
