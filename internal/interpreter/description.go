@@ -93,9 +93,9 @@ const (
 	maxExpression = 2048
 	// maxCost bounds the work of one evaluation, in CEL's own unit: a rule of a few comparisons costs some ten.
 	maxCost = 50_000
-	// maxSpent bounds what all rules on all clusters of a FleetWorkload may cost in one decision, in the same unit: some 0.2 to 1 µs. What a
+	// maxSpent bounds what all rules on all clusters of a FleetWorkload may cost in one decision, in the same unit: up to 1 µs. What a
 	// member reports makes a rule cheap or dear.
-	maxSpent = 1_000_000
+	maxSpent = 500_000
 )
 
 // Budget is what the rules of kinds that are described may cost together, on all clusters. Without one, each evaluation has its own bound.
@@ -120,8 +120,9 @@ type described struct {
 }
 
 type celRule struct {
-	// at is where the rule stands, such as kinds[2].health.degraded.
+	// at is where the rule stands, such as kinds[2].health.degraded, and text the rule.
 	at      string
+	text    string
 	health  v1alpha1.Health
 	name    string
 	program cel.Program
@@ -338,7 +339,7 @@ func (d Description) compileHealth(at string) (*described, []error) {
 			errs = append(errs, fmt.Errorf("%s: %w", here, err))
 			continue
 		}
-		health.rules = append(health.rules, celRule{at: here, health: r.health, name: r.name, program: program})
+		health.rules = append(health.rules, celRule{at: here, text: r.expression, health: r.health, name: r.name, program: program})
 	}
 	if len(health.rules) == 0 && len(errs) == 0 {
 		errs = append(errs, fmt.Errorf("%s.health: at least one rule is required", at))
@@ -354,7 +355,7 @@ func compileCEL(env *cel.Env, expression string) (cel.Program, error) {
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("%q is of type %s, want bool", expression, t)
 	}
-	return env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost))
+	return env.Program(ast, cel.CostLimit(maxCost), cel.CostTracking(ruleCosts{}), cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost))
 }
 
 // state asks the rules. The numbers come from the fields as for every kind.
@@ -373,13 +374,13 @@ func (d *described) state(k *Kind, report Report, env *[maxSlots]value) (State, 
 	vars := map[string]any{"object": object, "spec": part("spec"), "status": part("status"), "metadata": part("metadata")}
 	for _, r := range d.rules {
 		if report.Budget.used() {
-			err := fmt.Errorf("%s: not asked here, as the rules have cost too much on the clusters before: have them compare less, or the status be shorter", r.at)
-			s.Health, s.Reason, s.Message = v1alpha1.HealthUnknown, ReasonRuleFailed, shortenTo(err.Error(), 256)
+			err := r.tooDear("it was not asked here: on the clusters before, the kind's rules have cost the %d units that they may cost on all together", maxSpent)
+			s.Health, s.Reason, s.Message = v1alpha1.HealthUnknown, ReasonRuleFailed, err.Error()
 			return s, err
 		}
 		holds, err := r.holds(vars, report.Budget)
 		if err != nil {
-			s.Health, s.Reason, s.Message = v1alpha1.HealthUnknown, ReasonRuleFailed, shortenTo(err.Error(), 256)
+			s.Health, s.Reason, s.Message = v1alpha1.HealthUnknown, ReasonRuleFailed, shortenTo(err.Error(), 512)
 			return s, err
 		}
 		if holds {
@@ -397,6 +398,12 @@ func (d *described) state(k *Kind, report Report, env *[maxSlots]value) (State, 
 	return s, nil
 }
 
+// tooDear says so by field, value, limit and remedy.
+func (r celRule) tooDear(why string, limit int) error {
+	return fmt.Errorf("%s %q in the operator's configuration: "+why+"; go through shorter lists there, or have the kind's controller write less into the status",
+		r.at, shorten(r.text), limit)
+}
+
 func (r celRule) holds(vars map[string]any, budget *Budget) (holds bool, err error) {
 	// cel-go turns panics of its own functions into errors; a value of a type that it cannot adapt may still panic.
 	defer func() {
@@ -410,6 +417,9 @@ func (r celRule) holds(vars map[string]any, budget *Budget) (holds bool, err err
 		cost = *details.ActualCost()
 	}
 	budget.take(cost)
+	if err != nil && cost > maxCost {
+		return false, r.tooDear("it costs more here than the %d units that a rule may cost on one cluster", maxCost)
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", r.at, err)
 	}

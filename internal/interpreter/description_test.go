@@ -181,7 +181,7 @@ func TestRulesAreBounded(t *testing.T) {
 		list[i] = int64(i)
 	}
 	s, _ := kind.State(Report{Status: map[string]any{"generation": int64(1), "list": list}})
-	if s.Reason != ReasonRuleFailed || !strings.Contains(s.Message, "cost limit") {
+	if s.Reason != ReasonRuleFailed || !strings.Contains(s.Message, `in the operator's configuration: it costs more here than the 50000 units`) {
 		t.Errorf("got %+v", s)
 	}
 	d.Health.Healthy = strings.Repeat("true && ", 1000) + "true"
@@ -380,11 +380,43 @@ func TestRulesAreBoundedTogether(t *testing.T) {
 		t.Errorf("%d units, on %d clusters", dear.spent, asked)
 	}
 	if last.Health != v1alpha1.HealthUnknown || last.Reason != ReasonRuleFailed || *last.Ready != 3 ||
-		!strings.Contains(last.Message, "kinds[0].health.degraded: not asked here") {
+		last.Message != `kinds[0].health.degraded "`+d.Health.Degraded+`" in the operator's configuration: it was not asked here: on the clusters before, the kind's rules `+
+			"have cost the 500000 units that they may cost on all together; go through shorter lists there, or have the kind's controller write less into the status" {
 		t.Errorf("got %+v", last)
 	}
 	if s, _ := kind.State(report(5, nil)); s.Reason == ReasonRuleFailed {
 		t.Errorf("without a budget: %+v", s)
+	}
+}
+
+// TestWhatIsComparedCosts (law 11): CEL counts a comparison of values whose types it does not know as 1, however much there is to compare.
+func TestWhatIsComparedCosts(t *testing.T) {
+	list, objects := make([]any, 2000), make([]any, 500)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	for i := range objects {
+		objects[i] = map[string]any{"type": strings.Repeat("x", 40)}
+	}
+	status := map[string]any{"generation": int64(1), "list": list, "objects": objects, "text": strings.Repeat("x", 20_000)}
+	for rule, least := range map[string]uint64{
+		"object.status.list == object.status.list":                  2000,
+		"object.status.objects != object.status.objects":            2500,
+		"-1 in object.status.list":                                  2000,
+		"(object.status.text + object.status.text) == 'x'":          4000,
+		"object.status.text.size() == 1":                            2000,
+		"object.status.list == object.status.objects":               1,
+		"object.status.list + object.status.list == []":             1,
+		"object.status.text == object.status.list":                  1,
+		"'type' in object.status.objects[0] && 1 in {1: 2, 'a': 3}": 1,
+	} {
+		d := widget()
+		d.Health, d.Status, d.ReplicasPath = Health{Healthy: rule}, nil, ""
+		budget := NewBudget()
+		s, _ := registry(t, d).For(schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}).State(Report{Status: status, Budget: budget})
+		if s.Reason == ReasonRuleFailed || budget.spent < least || least == 1 && budget.spent > 100 {
+			t.Errorf("%s: %d units, %+v", rule, budget.spent, s)
+		}
 	}
 }
 

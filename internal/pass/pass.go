@@ -301,11 +301,13 @@ type Decision struct {
 	// joined are the reports, once targets are known.
 	joined []aggregate.Report
 
+	// rules is what evaluating the rules of a described kind may still cost; read is what was made of reports.
+	rules *interpreter.Budget
+	read  map[reading]interpreter.State
+
 	waiting  string
 	again    time.Duration
 	err      error
-	// rules is what evaluating the rules of a described kind may still cost.
-	rules    *interpreter.Budget
 	conclude func(map[string]Outcome) error
 	end      Result
 }

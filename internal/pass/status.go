@@ -3,10 +3,13 @@ package pass
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -257,7 +260,16 @@ func (d *Decision) failedOver(r *aggregate.Report) bool {
 		(r.Cluster == nil || r.Cluster.Ready != metav1.ConditionTrue)
 }
 
-// interpret reads one cluster's report. A report that cannot be read is Unknown and says why.
+// reading is a report with what it is read for. Statuses and manifests live as long as the decision.
+type reading struct {
+	manifest *unstructured.Unstructured
+	status   uintptr
+	desired  int32
+	asked    bool
+}
+
+// interpret reads one cluster's report, once: each time would cost rules of the configuration as much again. A report that cannot be read is
+// Unknown and says why.
 func (d *Decision) interpret(target backends.Target, o backends.ClusterObservation) *interpreter.State {
 	if o.Status == nil || d.work.kind == nil {
 		return nil
@@ -266,6 +278,14 @@ func (d *Decision) interpret(target backends.Target, o backends.ClusterObservati
 	if desired == nil {
 		desired = o.Asked
 	}
+	as := reading{target.Manifest, reflect.ValueOf(o.Status).Pointer(), ptr.Deref(desired, 0), desired != nil}
+	if state, known := d.read[as]; known {
+		return &state
+	}
 	state, _ := d.work.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status, Budget: d.rules})
+	if d.read == nil {
+		d.read = map[reading]interpreter.State{}
+	}
+	d.read[as] = state
 	return &state
 }
