@@ -44,6 +44,9 @@ func (d *Decision) gather() error {
 	if err != nil {
 		return err
 	}
+	if err := plan.CheckCarriers("spec.dependencies", len(p.Companions)+len(needs), len(d.wanted())); err != nil {
+		return err
+	}
 	d.Refers = &needs
 	if err := d.authorize(needs); err != nil {
 		return err

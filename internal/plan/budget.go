@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,6 +23,11 @@ const (
 	maxVariants = 5 << 20
 	// maxCarried bounds the companions of all clusters, in bytes of JSON: each of them is told to a backend, too.
 	maxCarried = 64 << 20
+	// maxCarriers bounds how many objects companions and dependencies are on all clusters: a backend has one for each.
+	maxCarriers = 16_000
+	// maxObjects bounds the JSON objects in spec.template, and in spec.companions, and maxMade those in all manifests that overrides make. A
+	// small one takes forty times its JSON in memory, some 350 bytes.
+	maxObjects, maxMade = 50_000, 110_000
 	// maxManifests bounds all manifests that differ, by replicas or otherwise, in bytes of JSON: a backend is told of each.
 	maxManifests = 32 << 20
 )
@@ -45,7 +51,42 @@ func checkSizes(fw *v1alpha1.FleetWorkload) error {
 		return tooMuch(backends.CodeInvalidTemplate, "spec.companions", "they are too large together", total, maxTemplate,
 			"put what is long into an image, or create some of them on the clusters yourself")
 	}
+	if n := objectsIn(fw.Spec.Template.Raw); n > maxObjects {
+		return tooMany("spec.template", n, maxObjects, "put what is long into a ConfigMap or an image")
+	}
+	n := 0
+	for _, c := range fw.Spec.Companions {
+		n += objectsIn(c.Raw)
+	}
+	if n > maxObjects {
+		return tooMany("spec.companions", n, maxObjects, "put what is long into an image, or create some of them on the clusters yourself")
+	}
 	return checkSelectors(fw)
+}
+
+func tooMany(field string, n, limit int, remedy string) error {
+	return &backends.Error{
+		Code: backends.CodeInvalidTemplate, Field: field, Value: fmt.Sprintf("%d objects", n),
+		Message: fmt.Sprintf("there are too many {...} in it, and the limit is %d", limit), Remedy: remedy,
+	}
+}
+
+// objectsIn counts the objects in JSON: braces that are in no string.
+func objectsIn(raw []byte) (n int) {
+	quoted := false
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			quoted = !quoted
+		case '\\':
+			i++ // there are none outside strings
+		case '{':
+			if !quoted {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func carriedSize(fw *v1alpha1.FleetWorkload) (total int64) {
@@ -61,7 +102,19 @@ func (p *Plan) checkCarried(clusters int) error {
 		return tooMuch(backends.CodeInvalidTemplate, "spec.companions", fmt.Sprintf("those of %d clusters are too large together", clusters),
 			total, maxCarried, "put what is long into an image, or create some of them on the clusters yourself")
 	}
-	return nil
+	return CheckCarriers("spec.companions", len(p.fw.Spec.Companions), clusters)
+}
+
+// CheckCarriers refuses so many objects that travel along with the workload to so many clusters; field is why they do.
+func CheckCarriers(field string, objects, clusters int) error {
+	if objects*clusters <= maxCarriers {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeInvalidTemplate, Field: field, Value: fmt.Sprintf("%d objects", objects),
+		Message: fmt.Sprintf("on %d clusters they are %d together, and the limit is %d", clusters, objects*clusters, maxCarriers),
+		Remedy:  "have fewer of them, put several into one, or create some of them on the clusters yourself",
+	}
 }
 
 // checkSelectors refuses selectors of clusters that are none, or take too long to be asked of every cluster.
@@ -95,8 +148,9 @@ type manifests struct {
 	made map[variation]*unstructured.Unstructured
 	// overridden are those without replicas, by the overrides that select a cluster.
 	overridden map[string]*unstructured.Unstructured
-	// variants is what was spent of maxVariants, size of maxManifests.
+	// variants is what was spent of maxVariants, size of maxManifests, objects of maxMade.
 	variants, size int64
+	objects        int
 }
 
 // variation is what a manifest depends on, besides the template.
@@ -112,6 +166,13 @@ func newManifests() *manifests {
 
 // spendOverridden counts a set of overrides that is to be applied, and refuses it when there are too many.
 func (m *manifests) spendOverridden(p *Plan, selecting string) error {
+	if m.objects += p.objects; m.objects > maxMade && strings.Contains(selecting, "1") {
+		return &backends.Error{
+			Code: backends.CodeInvalidOverride, Field: "spec.overrides", Value: fmt.Sprintf("%d objects", m.objects),
+			Message: fmt.Sprintf("there are too many {...} in what overrides make of the template for different clusters, and the limit is %d", maxMade),
+			Remedy:  "make the template smaller, or let more clusters have the same overrides",
+		}
+	}
 	if m.variants += p.overrides.Cost(p.size, selecting); m.variants <= maxVariants {
 		return nil
 	}

@@ -33,6 +33,20 @@ func sized(bytes int) string {
 		env.String() + `]}]}}}}`
 }
 
+// small is a Deployment with so many objects of one field.
+func small(objects int) string {
+	return strings.Replace(deployment, `"spec":{`, `"spec":{"list":[0`+strings.Repeat(`,{"a":0}`, objects)+`],`, 1)
+}
+
+// TestObjectsAreCounted: those in JSON, and not what looks like one in a text.
+func TestObjectsAreCounted(t *testing.T) {
+	for text, want := range map[string]int{`{}`: 1, `[{"a":{}},{}]`: 3, `{"{":"}{{","b":"\\"}`: 1, `{"a":"\"{","b":{}}`: 2, `{"a\\":{"b":"{\\\""}}`: 2, ``: 0} {
+		if got := objectsIn([]byte(text)); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
+
 // fleetOf is a fleet of so many clusters; cluster i has the label bit<j> when j is a bit of i.
 func fleetOf(n int) (backends.Fleet, []string) {
 	var fleet backends.Fleet
@@ -123,6 +137,17 @@ func worst() map[string]struct {
 		"companions that are too large for 1000 clusters": spec{workload(deployment, func(fw *v1alpha1.FleetWorkload) {
 			fw.Spec.Companions = []k8sruntime.RawExtension{{Raw: fmt.Appendf(nil,
 				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":%q}}`, strings.Repeat("x", 100<<10))}}
+		}), "spec.companions"},
+		"1000 manifests of 512 objects in 4 KiB": spec{workload(small(512), func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Overrides = repeated(10, patched(1, v1alpha1.PatchOpAdd, "/spec/x", `1`))
+		}), "spec.overrides"},
+		"a template of 60,000 objects": spec{workload(small(60_000), nil), "spec.template"},
+		"companions of 60,000 objects": spec{workload(deployment, carrying(small(60_000))), "spec.companions"},
+		"17 companions on 1000 clusters": spec{workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+			for i := range 17 {
+				fw.Spec.Companions = append(fw.Spec.Companions, k8sruntime.RawExtension{Raw: fmt.Appendf(nil,
+					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c%d"}}`, i)})
+			}
 		}), "spec.companions"},
 		"four overrides of 64 patches that fail, on 869 KiB": spec{overridden(869<<10, repeated(4, failing)...), "spec.overrides[0].patches[0].path"},
 		"64 overrides of 64 patches that fail here and there, on 100 KiB": spec{overridden(100<<10, append([]v1alpha1.Override{
@@ -239,6 +264,10 @@ func TestBudgetsAllowAsMuchAsTheySay(t *testing.T) {
 			carrying := &Plan{fw: companion(64 << 10)}
 			return carrying.checkCarried(1024 + more)
 		},
+		"objects": func(more int) error {
+			return checkSizes(workload(small(maxObjects-objectsIn([]byte(deployment))+more), nil))
+		},
+		"objects that travel along": func(more int) error { return CheckCarriers("spec.dependencies", maxCarriers/10+more, 10) },
 		"trying overrides": func(more int) error {
 			p.size = maxOverriding - p.overrides.Cost(0, "") + int64(more)
 			defer func() { p.size = size }()

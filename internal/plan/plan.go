@@ -32,8 +32,9 @@ type Plan struct {
 
 	fw        *v1alpha1.FleetWorkload
 	overrides *override.Set
-	// size is the template's, in bytes of JSON.
+	// size is the template's, in bytes of JSON, and objects how many there are in it.
 	size      int64
+	objects   int
 	manifests *manifests
 	// asked is spec.placement as it was written, whatever a backend calls its clusters.
 	asked v1alpha1.Placement
@@ -47,7 +48,8 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{fw: fw, asked: fw.Spec.Placement, Template: template, size: int64(len(fw.Spec.Template.Raw)), manifests: newManifests()}
+	p := &Plan{fw: fw, asked: fw.Spec.Placement, Template: template, size: int64(len(fw.Spec.Template.Raw)),
+		objects: objectsIn(fw.Spec.Template.Raw), manifests: newManifests()}
 	if err := Allowed(template, kinds); err != nil {
 		return nil, err
 	}
