@@ -106,6 +106,7 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		}
 		return carrier{companion: c, work: inNamespace(made.work, t.cluster)}
 	}
+	configs := map[bool]map[string]any{}
 	prerequisites := renderPrerequisites("", desired.Workload)
 	needs := map[*unstructured.Unstructured][]*unstructured.Unstructured{}
 	needsOf := func(c backends.Companion) []*unstructured.Unstructured {
@@ -123,7 +124,14 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		as := variety{target.Manifest, target.Mode == backends.ModeAdopt}
 		work, known := rendered[as]
 		if !known {
-			if work, err = renderWork(desired, target); err != nil {
+			config, known := configs[as.adopts]
+			if !known {
+				if config, err = renderConfig(desired, as.adopts); err != nil {
+					return plan{}, err
+				}
+				configs[as.adopts] = config
+			}
+			if work, err = renderWork(desired, target, config); err != nil {
 				return plan{}, err
 			}
 			rendered[as] = work
@@ -191,18 +199,13 @@ func renderBindings(namespace string, opts Options) []*unstructured.Unstructured
 	return bindings
 }
 
-// renderWork renders the ManifestWork of one cluster in its final form: server-side apply by force, so that fields of
-// others on the member are left alone, and Orphan, so that deleting it by accident deletes nothing.
-func renderWork(desired backends.Desired, target backends.Target) (*unstructured.Unstructured, error) {
-	manifest, err := deliverable(desired.Workload, target)
-	if err != nil {
-		return nil, err
-	}
+// renderConfig is what the agent is told of a workload. Clusters that differ in their manifests share it.
+func renderConfig(desired backends.Desired, adopts bool) (map[string]any, error) {
 	rules, err := feedbackRules(desired.Workload)
 	if err != nil {
 		return nil, err
 	}
-	if target.Mode == backends.ModeAdopt {
+	if adopts {
 		rules = append(rules, markRules()...)
 	}
 	config := map[string]any{
@@ -215,9 +218,17 @@ func renderWork(desired backends.Desired, target backends.Target) (*unstructured
 		"updateStrategy":     forcedApply(),
 	}
 	if o := desired.Options; o != nil && o.OCM != nil {
-		if config, err = mergeManifestWork(config, o.OCM.ManifestWork); err != nil {
-			return nil, err
-		}
+		return mergeManifestWork(config, o.OCM.ManifestWork)
+	}
+	return config, nil
+}
+
+// renderWork renders the ManifestWork of one cluster in its final form: server-side apply by force, so that fields of
+// others on the member are left alone, and Orphan, so that deleting it by accident deletes nothing.
+func renderWork(desired backends.Desired, target backends.Target, config map[string]any) (*unstructured.Unstructured, error) {
+	manifest, err := deliverable(desired.Workload, target)
+	if err != nil {
+		return nil, err
 	}
 	spec := map[string]any{
 		"workload":        map[string]any{"manifests": []any{manifest}},
