@@ -12,7 +12,7 @@ const (
 	LabelHistoryOf = "fleetworkload.io/history-of"
 	// AnnotationOwner is the namespace/name of the FleetWorkload an object belongs to.
 	AnnotationOwner = "fleetworkload.io/owner"
-	// AnnotationRevision is an annotation on target manifests: the revision they were rendered from.
+	// AnnotationRevision is an annotation on target manifests, the revision they were rendered from, and on companions, a hash of them.
 	AnnotationRevision = "fleetworkload.io/revision"
 	// AnnotationConfirmRemoval is an annotation a person puts on a FleetWorkload to let a held removal proceed. Its
 	// value is the token that the condition shows.

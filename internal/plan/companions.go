@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -172,11 +173,32 @@ func Bare(obj *unstructured.Unstructured) (*unstructured.Unstructured, []string)
 	return out, keys
 }
 
+// setMarks also says which revision of the companion it is. By that a backend that has moved away, and is back from a backup, finds that the
+// object is no longer what it has: also where something was only taken out (backends/ocm/force.go).
 func setMarks(obj *unstructured.Unstructured, uid string) {
-	labels := obj.GetLabels()
+	revision := companionRevision(obj)
+	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
 	labels[v1alpha1.LabelManagedBy], labels[v1alpha1.LabelUID] = v1alpha1.ManagedByOperator, uid
+	annotations[v1alpha1.AnnotationRevision] = revision
 	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
+}
+
+// companionRevision is the hash of a companion. Of a Secret it hashes no value: nobody is to guess by it.
+func companionRevision(obj *unstructured.Unstructured) string {
+	told := maps.Clone(obj.Object)
+	if obj.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		for _, field := range []string{"data", "stringData"} {
+			values, _ := told[field].(map[string]any)
+			told[field] = slices.Sorted(maps.Keys(values))
+		}
+	}
+	revision, _ := Hash(told) // it came out of JSON
+	return revision
 }

@@ -243,6 +243,9 @@ func TestWhatIsSentIsBare(t *testing.T) {
 			if err := json.Unmarshal([]byte(test.want), &want); err != nil {
 				t.Fatal(err)
 			}
+			if revision := takeRevision(c.Object); revision == "" {
+				t.Error("it has no revision")
+			}
 			resources := map[string]string{
 				"Secret": "secrets", "ServiceAccount": "serviceaccounts", "Service": "services", "PersistentVolumeClaim": "persistentvolumeclaims",
 			}
@@ -250,6 +253,50 @@ func TestWhatIsSentIsBare(t *testing.T) {
 				t.Error(diff, c.Shared, c.Resource)
 			}
 		})
+	}
+}
+
+func takeRevision(obj *unstructured.Unstructured) string {
+	annotations := obj.GetAnnotations()
+	revision := annotations[v1alpha1.AnnotationRevision]
+	delete(annotations, v1alpha1.AnnotationRevision)
+	if len(annotations) == 0 {
+		annotations = nil // then the field goes
+	}
+	obj.SetAnnotations(annotations)
+	return revision
+}
+
+// TestCompanionRevision: what is taken out makes another revision, whatever it is; a Secret's values make none.
+func TestCompanionRevision(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after string
+		same          bool
+	}{
+		"a key less":          {`{"kind":"ConfigMap","data":{"a":"1","b":"2"}}`, `{"kind":"ConfigMap","data":{"a":"1"}}`, false},
+		"another value":       {`{"kind":"ConfigMap","data":{"a":"1"}}`, `{"kind":"ConfigMap","data":{"a":"2"}}`, false},
+		"a label less":        {`{"kind":"Secret","metadata":{"labels":{"a":"b"}}}`, `{"kind":"Secret","metadata":{}}`, false},
+		"a Secret's key less": {`{"kind":"Secret","data":{"a":"MQ==","b":"MQ=="}}`, `{"kind":"Secret","data":{"a":"MQ=="}}`, false},
+		"a Secret's value":    {`{"kind":"Secret","data":{"a":"MQ=="}}`, `{"kind":"Secret","data":{"a":"Mg=="}}`, true},
+		"a Secret's text":     {`{"kind":"Secret","stringData":{"a":"1"}}`, `{"kind":"Secret","stringData":{"a":"2"}}`, true},
+	} {
+		of := func(manifest string) (revision string) {
+			obj := &unstructured.Unstructured{}
+			if err := json.Unmarshal([]byte(manifest), &obj.Object); err != nil {
+				t.Fatal(err)
+			}
+			obj.SetAPIVersion("v1")
+			before := obj.DeepCopy()
+			setMarks(obj, "u1")
+			revision = takeRevision(obj)
+			if kept := obj.Object["data"]; !cmp.Equal(kept, before.Object["data"]) {
+				t.Errorf("%s: the data are %v", name, kept)
+			}
+			return revision
+		}
+		if before, after := of(test.before), of(test.after); before == "" || (before == after) != test.same {
+			t.Errorf("%s: %q and %q", name, before, after)
+		}
 	}
 }
 
