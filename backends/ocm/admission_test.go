@@ -105,7 +105,7 @@ func demandHelp(t *testing.T, what string, err error) {
 
 // form is one of those that a ManifestWork has in its life.
 func form(obj *unstructured.Unstructured, n int) *unstructured.Unstructured {
-	moves := []move{deliver, probe, claiming, disown}
+	moves := []move{deliver, deliver.byForce(), probe, claiming, disown}
 	if obj.GroupVersionKind() != manifestWorkGVK {
 		return obj
 	}

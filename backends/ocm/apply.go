@@ -379,7 +379,8 @@ func (d *Driver) applyWork(
 	}
 	in := intent{
 		wanted: true, hold: target.held(), ready: contact,
-		adopt: target.adopts(p.desired), observe: target.observes(), probe: target.probes(), alone: p.desired.Alone(),
+		adopt: target.adopts(p.desired), takeOver: target.mode == backends.ModeAdopt, observe: target.observes(), probe: target.probes(),
+		alone: p.desired.Alone(), contested: d.contests.goesOn(live, s),
 	}
 	missing, err := d.applyFirst(ctx, p, target, contact)
 	if err != nil {
@@ -404,6 +405,9 @@ func (d *Driver) applyWork(
 	switch m.write {
 	case writeWork:
 		wrote, err := d.writeWork(ctx, live, p.variants.of(target.work, m), m, p.desired.Key)
+		if err == nil {
+			d.contests.note(live, s, m)
+		}
 		if wrote && m.waiting == "" {
 			// What the agent has said is about the ManifestWork before.
 			m = m.wait(waitForAgent(in, "the agent to take up the change"))

@@ -309,6 +309,7 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 				}
 				if o, ok := obj.(client.Object); ok {
 					d.reports.forget(o.GetUID())
+					d.contests.forget(o.GetUID())
 				}
 				d.changed(ctx, nil, obj, notify, kick)
 			},

@@ -41,7 +41,7 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 			"feedbackRules": []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": rules}},
 			// The agent holds few watches, and they are for workloads.
 			"feedbackScrapeType": string(workv1.FeedbackPollType),
-			"updateStrategy":     forcedApply(),
+			"updateStrategy":     applying(false),
 		}},
 		"deleteOption": map[string]any{"propagationPolicy": string(workv1.DeletePropagationPolicyTypeOrphan)},
 	}

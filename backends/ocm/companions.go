@@ -59,6 +59,7 @@ func (d *Driver) applyCarrier(
 		wanted: true, ready: contact, adopt: target.takes(desired, c.companion), observe: !target.mode.Owns(),
 		alone: desired.Alone() && !c.companion.Shared, // a shared one may be another FleetWorkload's on the other backend
 	}
+	in.takeOver = in.adopt && target.mode == backends.ModeAdopt
 	if live == nil {
 		if used, err := d.carriedOtherwise(ctx, c); err != nil || used {
 			return "", err
@@ -86,6 +87,7 @@ func (d *Driver) applyCarrier(
 		return "", err
 	}
 	s := r.state()
+	in.contested = d.contests.goesOn(live, s)
 	m := next(s, in)
 	if m.write != writeWork {
 		return awaiting(title, m.waiting), nil
@@ -100,6 +102,7 @@ func (d *Driver) applyCarrier(
 	if err := d.patchCarrier(ctx, live, after, c.companion); err != nil {
 		return "", err
 	}
+	d.contests.note(live, s, m)
 	return awaitCarrier(c.companion, s, m, changed), nil
 }
 
@@ -513,6 +516,9 @@ func (r report) companion(live *unstructured.Unstructured, o *backends.ClusterOb
 	case asked:
 		o.Conflict, o.Applied, o.Message = true, metav1.ConditionFalse, companions.ForeignMessage(title)
 		o.Current = false
+	case s.conflict && o.Applied != metav1.ConditionFalse:
+		o.Applied, o.Current = metav1.ConditionUnknown, false
+		o.Message = title + ": " + companions.Say(carried(live).GetKind(), s.appliedMessage)
 	case s.applied == metav1.ConditionFalse:
 		o.Applied, o.Current = metav1.ConditionFalse, false
 		o.Message = title + ": " + companions.Say(carried(live).GetKind(), s.appliedMessage)

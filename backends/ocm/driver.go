@@ -47,6 +47,8 @@ type Driver struct {
 	created companions.Created
 	// sizes spare sending what is too large.
 	sizes sizes
+	// contests bound how often the same manifest is put through against somebody on the member.
+	contests contests
 
 	mu        sync.Mutex
 	lastError error

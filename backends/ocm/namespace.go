@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/fleetworkload/fleetworkload/backends"
 )
@@ -40,7 +39,7 @@ func unmanagedNamespace(rendered, live *unstructured.Unstructured, isApplied, en
 	withoutLabels(work) // from here on the agent writes, and what the member has there is the member's
 	configs, _, _ := unstructured.NestedSlice(work.Object, "spec", "manifestConfigs")
 	if config, is := configs[0].(map[string]any); is {
-		config["updateStrategy"] = forcedApply()
+		config["updateStrategy"] = applying(step == markTaken)
 	}
 	// renderPrerequisite has put them there.
 	_ = unstructured.SetNestedSlice(work.Object, configs, "spec", "manifestConfigs")
@@ -61,15 +60,6 @@ func withoutLabels(work *unstructured.Unstructured) {
 	}
 	// renderNamespaceWork has put them there.
 	_ = unstructured.SetNestedSlice(work.Object, manifests, "spec", "workload", "manifests")
-}
-
-// forcedApply is server-side apply by the agent, whoever had the fields. The manager is written out although it is the default: the list
-// is atomic, and a default in it would look foreign.
-func forcedApply() map[string]any {
-	return map[string]any{
-		"type":            string(workv1.UpdateStrategyTypeServerSideApply),
-		"serverSideApply": map[string]any{"force": true, "fieldManager": workv1.DefaultFieldManager},
-	}
 }
 
 // unmanaging is the prerequisite as it is to be: a namespace's may be on its way from Karmada.

@@ -84,7 +84,7 @@ func renderRightsWork(cluster, group, resource string) *unstructured.Unstructure
 	}
 	work := renderPrerequisite(cluster, rightsWorkName(group, resource), prerequisiteRights, manifest,
 		map[string]any{"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "namespace": "", "name": name},
-		forcedApply(),
+		applying(true), // only OCM's own agents have a use for it
 		workv1.DeletePropagationPolicyTypeForeground)
 	askForVersions(work, group, resource)
 	return work

@@ -215,7 +215,7 @@ func renderConfig(desired backends.Desired, adopts bool) (map[string]any, error)
 		},
 		"feedbackRules":      []any{map[string]any{"type": string(workv1.JSONPathsType), "jsonPaths": rules}},
 		"feedbackScrapeType": string(scrapeType(desired.Workload.GVK)),
-		"updateStrategy":     forcedApply(),
+		"updateStrategy":     applying(false),
 	}
 	if o := desired.Options; o != nil && o.OCM != nil {
 		return mergeManifestWork(config, o.OCM.ManifestWork)
@@ -223,8 +223,8 @@ func renderConfig(desired backends.Desired, adopts bool) (map[string]any, error)
 	return config, nil
 }
 
-// renderWork renders the ManifestWork of one cluster in its final form: server-side apply by force, so that fields of
-// others on the member are left alone, and Orphan, so that deleting it by accident deletes nothing.
+// renderWork renders the ManifestWork of one cluster in its final form: server-side apply, so that fields of others on the member are left
+// alone, and Orphan, so that deleting it by accident deletes nothing.
 func renderWork(desired backends.Desired, target backends.Target, config map[string]any) (*unstructured.Unstructured, error) {
 	manifest, err := deliverable(desired.Workload, target)
 	if err != nil {
@@ -471,11 +471,12 @@ type variation struct {
 	observe  bool
 	probe    bool
 	clean    string
+	force    bool
 }
 
 // of is variant, of which only the metadata may be changed.
 func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
-	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held, m.observe, m.probe, m.clean}
+	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held, m.observe, m.probe, m.clean, m.force}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.made[key] == nil {
@@ -490,14 +491,14 @@ func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Uns
 // variant is the ManifestWork with another update strategy and delete option; see next for when.
 func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
 	if m.strategy == workv1.UpdateStrategyTypeServerSideApply && m.deletion == workv1.DeletePropagationPolicyTypeOrphan &&
-		m.removing == "" && !m.held && !m.observe && m.clean == "" {
+		m.removing == "" && !m.held && !m.observe && m.clean == "" && m.force == forced(configOf(work)) {
 		return work.DeepCopy()
 	}
 	copied := work.DeepCopy()
 	configs, _, _ := unstructured.NestedSlice(copied.Object, "spec", "manifestConfigs")
 	if len(configs) == 1 {
-		if config, ok := configs[0].(map[string]any); ok && m.strategy != workv1.UpdateStrategyTypeServerSideApply {
-			config["updateStrategy"] = map[string]any{"type": string(m.strategy)}
+		if config, ok := configs[0].(map[string]any); ok {
+			setStrategy(config, m)
 			// The fields exist: renderWork has put them there.
 			_ = unstructured.SetNestedSlice(copied.Object, configs, "spec", "manifestConfigs")
 		}

@@ -240,7 +240,7 @@ func TestOptions(t *testing.T) {
 		t.Error("null does not remove")
 	}
 	for _, want := range []string{
-		`"fw:uid"`, `"more"`, `"Progressing"`, `"condition":"OnSpokePresent"`, `"force":true`, `"fieldManager":"work-agent"`,
+		`"fw:uid"`, `"more"`, `"Progressing"`, `"condition":"OnSpokePresent"`, `"force":false`, `"fieldManager":"work-agent"`,
 		`"propagationPolicy":"Orphan"`,
 	} {
 		if !strings.Contains(text(work), want) {

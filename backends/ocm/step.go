@@ -41,7 +41,10 @@ type state struct {
 	// since the agent adds or removes its ownerReference in the same step (ocm pkg/work/spoke/apply).
 	applied        metav1.ConditionStatus
 	appliedMessage string
-	object         presence
+	// forced is true while the agent is told to win over other managers of the object's fields; conflict, when it could not apply because
+	// of them.
+	forced, conflict bool
+	object           presence
 	// owned is true unless the object is known to have no ownerReference of ours.
 	owned bool
 	// managed is true while another backend may put its marks back; marks are those to take over.
@@ -76,6 +79,10 @@ type intent struct {
 	probe bool
 	// adopt skips asking the cluster whether a foreign object is there.
 	adopt bool
+	// takeOver is true in a hand-over: the object's fields are another backend's.
+	takeOver bool
+	// contested is true when the manifest was put through a moment ago, and somebody has changed the object again.
+	contested bool
 	// ready is true when the cluster is in contact: only then what it said about foreign objects counts.
 	ready bool
 	// missing says which prerequisite is awaited; empty when all are met.
@@ -107,6 +114,8 @@ type move struct {
 	probe    bool
 	// clean are other backends' marks to take over, so that they go with the next write.
 	clean string
+	// force has the agent win over other managers of the object's fields.
+	force bool
 	// onEvidence makes the write fail when the ManifestWork has changed since it was read.
 	onEvidence bool
 	// waiting says what is awaited before the next step; empty when there is none.
@@ -168,7 +177,7 @@ func next(s state, in intent) move {
 			return move{waiting: in.missing}
 		}
 		if in.adopt {
-			return deliver
+			return deliver.byForce()
 		}
 		return probe.wait(waitForAgent(in, "the agent to tell whether the object exists already"))
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && !in.adopt:
@@ -181,6 +190,10 @@ func next(s state, in intent) move {
 			m.clean = s.marks
 		}
 		m.onEvidence = s.probe // what was decided on may have changed
+		m.force = m.clean != "" || s.forces(in)
+		if s.conflict && !m.force {
+			m.waiting = waitForAgent(in, s.appliedMessage)
+		}
 		return m
 	}
 }
@@ -396,9 +409,9 @@ func (s state) unmark(in intent) (m move, needed bool) {
 	case !in.alone || s.elsewhere || s.strategy != workv1.UpdateStrategyTypeServerSideApply:
 		return move{}, false
 	case s.taking:
-		return deliver.wait(waitForAgent(in, unmarking)), true
+		return deliver.byForce().wait(waitForAgent(in, unmarking)), true
 	case s.marks != "" && !s.leaving:
-		m = deliver
+		m = deliver.byForce()
 		m.clean = s.marks
 		return m.wait(waitForAgent(in, unmarking)), true
 	default:
@@ -408,6 +421,11 @@ func (s state) unmark(in intent) (m move, needed bool) {
 
 func (m move) wait(what string) move {
 	m.waiting = what
+	return m
+}
+
+func (m move) byForce() move {
+	m.force = true
 	return m
 }
 

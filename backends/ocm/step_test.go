@@ -35,8 +35,9 @@ type world struct {
 	owned  bool
 	writes int
 
-	// refuses makes the cluster's API server refuse every write of the manifest.
-	refuses bool
+	// refuses makes the cluster's API server refuse every write of the manifest; others, every one that does not win over those who have
+	// its fields. forced has the agent win, lost is why it has failed.
+	refuses, others, forced, lost bool
 	// notServed makes the cluster lack the kind.
 	notServed bool
 	// now goes on with each step of the driver. Until blind, the agent does not see what it has created or taken over, but what was
@@ -59,13 +60,14 @@ func (w *world) state() state {
 	s := state{
 		exists: true, deleting: w.deleting, held: w.held, observe: w.observed, probe: w.asks, strategy: w.strategy, deletion: w.deletion,
 		applied: metav1.ConditionUnknown, owned: true, asked: w.asked, again: w.again, untouched: !w.told,
+		forced: w.forced,
 	}
 	if w.applied == w.generation {
 		s.applied = metav1.ConditionFalse
 		if w.appliedOK {
 			s.applied = metav1.ConditionTrue
 		}
-		s.appliedMessage, s.notServed = "refused", w.notServed && !w.appliedOK
+		s.appliedMessage, s.notServed, s.conflict = "refused", w.notServed && !w.appliedOK, w.lost && !w.appliedOK
 		if w.looked == w.generation && !s.notServed {
 			s.object = w.saw
 			s.owned = w.saw == presenceMissing || w.sawOwned
@@ -93,8 +95,8 @@ func (w *world) drive(in intent) move {
 	w.log = append(w.log, fmt.Sprintf("driver: %s", describe(m)))
 	switch m.write {
 	case writeWork:
-		if w.strategy != m.strategy || w.deletion != m.deletion || w.again != asksAgain(m.removing) {
-			w.strategy, w.deletion, w.again = m.strategy, m.deletion, asksAgain(m.removing)
+		if w.strategy != m.strategy || w.deletion != m.deletion || w.again != asksAgain(m.removing) || w.forced != m.force {
+			w.strategy, w.deletion, w.again, w.forced = m.strategy, m.deletion, asksAgain(m.removing), m.force
 			w.generation++
 		}
 		w.held, w.observed, w.asks, w.asked = m.held, m.observe, m.probe, askedOf(m.removing)
@@ -110,6 +112,9 @@ func (w *world) drive(in intent) move {
 func describe(m move) string {
 	switch m.write {
 	case writeWork:
+		if m.force {
+			return fmt.Sprintf("%s+%s by force", m.strategy, m.deletion)
+		}
 		return fmt.Sprintf("%s+%s", m.strategy, m.deletion)
 	case writeMarks:
 		return "mark as held"
@@ -125,7 +130,7 @@ func (w *world) apply() {
 	if w.strategy == "" || w.deleting {
 		return
 	}
-	w.applied, w.appliedOK = w.generation, true
+	w.applied, w.appliedOK, w.lost = w.generation, true, false
 	if w.notServed {
 		w.appliedOK = false
 		return
@@ -139,6 +144,11 @@ func (w *world) apply() {
 			w.appliedOK = false
 			return
 		}
+		if exists && w.others && !w.forced {
+			w.appliedOK, w.lost = false, true
+			return
+		}
+		w.others = false
 		switch w.object {
 		case presenceMissing, presenceForeign:
 			w.ours()
@@ -176,7 +186,7 @@ func (w *world) finalize() {
 		w.log = append(w.log, "agent: object deleted")
 		w.object, w.owned = presenceMissing, false
 	}
-	w.strategy, w.deletion, w.deleting, w.held, w.observed, w.asks = "", "", false, false, false, false
+	w.strategy, w.deletion, w.deleting, w.held, w.observed, w.asks, w.forced, w.lost = "", "", false, false, false, false, false, false
 	w.generation, w.applied, w.looked, w.asked, w.again, w.told = 1, 0, 0, time.Time{}, false, false
 }
 
@@ -220,6 +230,7 @@ var (
 	remove  = intent{policy: v1alpha1.DeletionPolicyDelete, ready: true}
 	orphan  = intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}
 	observe = intent{wanted: true, observe: true, ready: true}
+	moving  = intent{wanted: true, ready: true, adopt: true, takeOver: true}
 	asking  = intent{wanted: true, observe: true, probe: true, adopt: true, ready: true}
 )
 
@@ -235,6 +246,7 @@ func TestAnyIntents(t *testing.T) {
 			in.hold = r.Intn(4) == 0
 			w.random(r, in, r.Intn(12))
 			w.refuses = r.Intn(5) == 0
+			w.others = w.others || r.Intn(3) == 0
 		}
 		w.refuses = false
 		if foreign && (w.object != presenceForeign || w.owned || w.writes > 0) {
@@ -258,7 +270,7 @@ func TestAnyIntents(t *testing.T) {
 			}
 		default:
 			w.settle(t, want, func() bool {
-				return w.strategy != "" && !w.deleting && !w.held && (foreign || w.object == presenceOurs && !w.owned &&
+				return w.strategy != "" && !w.deleting && !w.held && (foreign || w.object == presenceOurs && !w.owned && !w.others && !w.forced &&
 					w.strategy == workv1.UpdateStrategyTypeServerSideApply)
 			})
 			// Deleted by accident, nothing happens to the object.
@@ -376,7 +388,7 @@ func TestTranscripts(t *testing.T) {
 		},
 		"foreign object": {
 			world: &world{object: presenceForeign}, in: []intent{want, want, adopt, adopt},
-			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ServerSideApply+Orphan"},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan by force", "ServerSideApply+Orphan"},
 		},
 		"old evidence of a lost cluster does not count": {
 			world: &world{object: presenceMissing}, in: []intent{unready, unready, want},
@@ -384,7 +396,7 @@ func TestTranscripts(t *testing.T) {
 		},
 		"delete": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, remove, remove, remove},
-			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "delete", "wait for "},
+			log: []string{"ServerSideApply+Orphan by force", "CreateOnly+Foreground", "delete", "wait for "},
 		},
 		"delete where the object is gone": {
 			world: &world{strategy: "ServerSideApply", deletion: "Orphan", object: presenceMissing, looked: 1, applied: 1,
@@ -394,7 +406,7 @@ func TestTranscripts(t *testing.T) {
 		},
 		"orphan": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, orphan, orphan},
-			log: []string{"ServerSideApply+Orphan", "delete", "wait for "},
+			log: []string{"ServerSideApply+Orphan by force", "delete", "wait for "},
 		},
 		"kind not served": {
 			world: &world{object: presenceMissing, notServed: true}, in: []intent{want, want, remove},
@@ -406,7 +418,7 @@ func TestTranscripts(t *testing.T) {
 		},
 		"probed, then taken over": {
 			world: &world{object: presenceForeign}, in: []intent{asking, asking, adopt, adopt},
-			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ServerSideApply+Orphan"},
+			log: []string{"ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan by force", "ServerSideApply+Orphan"},
 		},
 		"probed, and left alone": {
 			world: &world{object: presenceForeign}, in: []intent{asking, remove, remove},
@@ -415,20 +427,20 @@ func TestTranscripts(t *testing.T) {
 		"handed away and back": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, observe, observe, want, observe, orphan},
 			log: []string{
-				"ServerSideApply+Orphan", "ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ReadOnly+Orphan", "delete",
+				"ServerSideApply+Orphan by force", "ReadOnly+Orphan", "ReadOnly+Orphan", "ServerSideApply+Orphan", "ReadOnly+Orphan", "delete",
 			},
 		},
 		"handed away on its way out": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, remove, observe, observe, observe},
-			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "ReadOnly+Orphan", "CreateOnly+Orphan", "ReadOnly+Orphan"},
+			log: []string{"ServerSideApply+Orphan by force", "CreateOnly+Foreground", "ReadOnly+Orphan", "CreateOnly+Orphan", "ReadOnly+Orphan"},
 		},
 		"delete called off": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, remove, adopt, orphan},
-			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "ServerSideApply+Orphan", "delete"},
+			log: []string{"ServerSideApply+Orphan by force", "CreateOnly+Foreground", "ServerSideApply+Orphan by force", "delete"},
 		},
 		"delete turned into orphan": {
 			world: &world{object: presenceOurs}, in: []intent{adopt, remove, orphan, orphan},
-			log: []string{"ServerSideApply+Orphan", "CreateOnly+Foreground", "CreateOnly+Orphan", "delete"},
+			log: []string{"ServerSideApply+Orphan by force", "CreateOnly+Foreground", "CreateOnly+Orphan", "delete"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -468,10 +480,10 @@ func TestMarksAreTakenOffAnOrphan(t *testing.T) {
 		want  string
 		clean string
 	}{
-		"marks are taken over":         {left, alone, "ServerSideApply+Orphan", marks},
-		"then they go":                 {taken, alone, "ServerSideApply+Orphan", ""},
+		"marks are taken over":         {left, alone, "ServerSideApply+Orphan by force", marks},
+		"then they go":                 {taken, alone, "ServerSideApply+Orphan by force", ""},
 		"then the object is left":      {dropped, alone, "delete", ""},
-		"taken before it was deleted":  {changed(taken, func(s *state) { s.leaving, s.marks = false, "" }), alone, "ServerSideApply+Orphan", ""},
+		"taken before it was deleted":  {changed(taken, func(s *state) { s.leaving, s.marks = false, "" }), alone, "ServerSideApply+Orphan by force", ""},
 		"no marks":                     {changed(left, func(s *state) { s.marks = "" }), alone, "delete", ""},
 		"another backend is there too": {left, intent{policy: v1alpha1.DeletionPolicyOrphan, ready: true}, "delete", ""},
 		"another backend delivers it":  {changed(left, func(s *state) { s.elsewhere = true }), alone, "delete", ""},

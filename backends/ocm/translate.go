@@ -32,6 +32,7 @@ type report struct {
 	annotations map[string]string
 	// strategy is empty when the ManifestWork names none.
 	strategy workv1.UpdateStrategyType
+	forced   bool
 	// deletion is empty when the ManifestWork says nothing about it.
 	deletion workv1.DeletePropagationPolicyType
 	// manifest is the target manifest that the hub holds.
@@ -55,7 +56,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 	r := report{
 		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID], generation: obj.GetGeneration(),
 		deleting: !obj.GetDeletionTimestamp().IsZero(), annotations: obj.GetAnnotations(),
-		manifest: firstManifest(obj), strategy: strategyOf(obj),
+		manifest: firstManifest(obj), strategy: strategyOf(obj), forced: forced(configOf(obj)),
 	}
 	size, _, _ := unstructured.NestedInt64(obj.Object, "status", sizeField)
 	r.tooMuch = int(size)
@@ -88,14 +89,19 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 
 // strategyOf is the strategy by which a ManifestWork of ours applies its one manifest.
 func strategyOf(obj *unstructured.Unstructured) workv1.UpdateStrategyType {
+	strategy, _, _ := unstructured.NestedString(configOf(obj), "updateStrategy", "type")
+	return workv1.UpdateStrategyType(strategy)
+}
+
+// configOf is how a ManifestWork of ours has its one manifest applied, as it is in obj; nil when it does not say.
+func configOf(obj *unstructured.Unstructured) map[string]any {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "manifestConfigs")
 	configs, _ := value.([]any)
 	if len(configs) == 0 {
-		return ""
+		return nil
 	}
 	config, _ := configs[0].(map[string]any)
-	strategy, _, _ := unstructured.NestedString(config, "updateStrategy", "type")
-	return workv1.UpdateStrategyType(strategy)
+	return config
 }
 
 // firstManifest is the only manifest of a ManifestWork of ours, as it is in obj.
@@ -139,7 +145,7 @@ func (r report) state() state {
 		observe:  r.annotations[annotationObserved] != "",
 		probe:    r.annotations[annotationObserved] == probeOfObserved,
 		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,
-		applied: metav1.ConditionUnknown, object: r.presence(), owned: true,
+		applied: metav1.ConditionUnknown, object: r.presence(), owned: true, forced: r.forced,
 	}
 	if r.strategy != "" {
 		s.strategy = r.strategy
@@ -151,6 +157,8 @@ func (r report) state() state {
 		s.applied = r.applied.Status
 		s.appliedMessage = r.message()
 		s.notServed = r.applied.Status == metav1.ConditionFalse && kindNotServed(r.manifestMessage())
+		s.conflict = r.applied.Status == metav1.ConditionFalse && s.strategy == workv1.UpdateStrategyTypeServerSideApply &&
+			lostToOthers(r.manifestMessage())
 	}
 	s.untouched = r.generation == 1 && s.strategy == workv1.UpdateStrategyTypeReadOnly
 	s.asked, s.again = askedOf(r.annotations[annotationRemoving]), asksAgain(r.annotations[annotationRemoving])
@@ -214,6 +222,8 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.applied != metav1.ConditionFalse:
 		// ReadOnly reports Applied without having written anything.
 		o.Message = "the agent is asked whether the object exists already"
+	case s.conflict && !s.held:
+		o.Message = s.appliedMessage
 	default:
 		o.Applied = s.applied
 		if s.applied == metav1.ConditionFalse {
@@ -324,6 +334,10 @@ func (r report) message() string {
 	case kindNotServed(text):
 		return fmt.Sprintf("the cluster does not serve %s %s: install what serves it there%s", r.manifest["apiVersion"],
 			r.manifest["kind"], installHint(fmt.Sprint(r.manifest["apiVersion"])))
+	case lostToOthers(text) && r.annotations[annotationHeld] != "":
+		return "somebody has changed it on the cluster, where it is held: " + text
+	case lostToOthers(text):
+		return "somebody has changed it on the cluster, and it is put back: " + text
 	case strings.Contains(text, "forbidden") && strings.Contains(text, "cannot "):
 		return text + "; give the work agent's service account this right on the cluster"
 	default:

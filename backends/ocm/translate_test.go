@@ -102,6 +102,9 @@ var cloneSets = backends.Workload{
 	},
 }
 
+// fieldsLost is what an agent says whose fields somebody has changed.
+const fieldsLost = `Failed to apply manifest: Apply failed with 1 conflict: conflict with "kubectl-edit" using apps/v1: .spec.replicas`
+
 func TestObserve(t *testing.T) {
 	steady := backends.ClusterObservation{
 		Cluster: "member2", Asked: new(int32), Revision: "8a872d0d", Applied: metav1.ConditionTrue, Current: true,
@@ -140,6 +143,19 @@ func TestObserve(t *testing.T) {
 			with(func(o *backends.ClusterObservation) {
 				o.Applied, o.Current = "False", false
 				o.Message = "the cluster does not serve apps.kruise.io/v1alpha1 CloneSet: install what serves it there (OpenKruise)"
+			}),
+		},
+		"changed by somebody": {
+			manifestCondition(workv1.ManifestApplied, "False", fieldsLost),
+			with(func(o *backends.ClusterObservation) {
+				o.Applied, o.Current, o.Message = "Unknown", false, "somebody has changed it on the cluster, and it is put back: "+fieldsLost
+			}),
+		},
+		"changed by somebody, and held": {
+			all(manifestCondition(workv1.ManifestApplied, "False", fieldsLost), func(w *workv1.ManifestWork) { w.Annotations[annotationHeld] = "true" }),
+			with(func(o *backends.ClusterObservation) {
+				o.Applied, o.Current, o.Held = "False", false, true
+				o.Message = "somebody has changed it on the cluster, where it is held: " + fieldsLost
 			}),
 		},
 		"asking": {

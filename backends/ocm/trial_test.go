@@ -527,3 +527,40 @@ func TestCompanionsMarks(t *testing.T) {
 		t.Error("the companion was made anew")
 	}
 }
+
+// TestChangedOnAMember: what somebody changes on a member is put back when its agent looks, and the agent is told to force only for that.
+func TestChangedOnAMember(t *testing.T) {
+	t.Parallel()
+	tr := newTrial(t, deployment, "deployments", "member1")
+	tr.converge()
+	work := func() *unstructured.Unstructured { return &tr.works("member1", tr.desired.Key.Namespace+"-web-")[0] }
+	forces := func() bool { return strings.Contains(fmt.Sprint(work().Object["spec"]), "force:true") }
+	if forces() {
+		t.Error("at rest the agent is told to force")
+	}
+	live := tr.member("member1")
+	was := live.GetUID()
+	if err := unstructured.SetNestedField(live.Object, int64(5), "spec", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.fleet.clients["member1"].Update(t.Context(), live, client.FieldOwner("kubectl-edit")); err != nil {
+		t.Fatal(err)
+	}
+	look := []byte(`{"metadata":{"labels":{"e2e.fleetworkload.io/look":"now"}}}`) // see onUpdateFunc in ocm pkg/work/spoke/controllers/manifestcontroller
+	if err := tr.fleet.hub.Patch(t.Context(), work(), client.RawPatch(types.MergePatchType, look)); err != nil {
+		t.Fatal(err)
+	}
+	tr.until("the change to be undone", func() string {
+		missing := tr.pass()
+		if replicas, _, _ := unstructured.NestedInt64(tr.member("member1").Object, "spec", "replicas"); replicas != 2 {
+			return fmt.Sprintf("%d replicas, %s", replicas, missing)
+		}
+		return missing
+	})
+	if forces() {
+		t.Error("the agent is still told to force")
+	}
+	if now := tr.member("member1").GetUID(); now != was {
+		t.Errorf("it was %s, and is %s", was, now)
+	}
+}

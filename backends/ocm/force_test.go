@@ -1,0 +1,438 @@
+package ocm
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// shared is one object on a member, whose fields are several managers'. Who has which, and what is a conflict, is decided by the code of
+// Kubernetes' API server.
+type shared struct {
+	t      *testing.T
+	member client.Client
+	// work is the object's ManifestWork on the hub.
+	work *unstructured.Unstructured
+	base *unstructured.Unstructured
+	// contests are the driver's, writes its changes of the ManifestWork.
+	contests contests
+	writes   int
+}
+
+// These write the object besides OCM's agent, as the API server calls them.
+const (
+	karmadaManager = "karmada-controller-manager"
+	kubectlManager = "kubectl-edit"
+)
+
+func newShared(t *testing.T, manifest *unstructured.Unstructured) *shared {
+	t.Helper()
+	s := &shared{t: t, member: fake.NewClientBuilder().WithReturnManagedFields().Build()}
+	s.renders(manifest)
+	return s
+}
+
+// renders makes the driver want another manifest.
+func (s *shared) renders(manifest *unstructured.Unstructured) {
+	s.t.Helper()
+	w := backends.Workload{
+		GVK: manifest.GroupVersionKind(), Resource: "deployments", Namespace: manifest.GetNamespace(), Name: manifest.GetName(),
+		ReplicasPath: []string{"spec", "replicas"},
+	}
+	d := backends.Desired{}
+	d.Key.Namespace, d.Key.Name, d.Key.UID, d.Workload = "shop", "web", "u1", w
+	work, err := renderWork(d, backends.Target{Cluster: "m1", Manifest: manifest})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.base = work
+}
+
+// pass is the driver's, and tells what it waits for.
+func (s *shared) pass(in intent) move {
+	s.t.Helper()
+	var st state
+	if s.work != nil {
+		r, err := readWork(s.work)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		st = r.state()
+		in.contested = s.contests.goesOn(s.work, st)
+	}
+	m := next(st, in)
+	if m.write != writeWork {
+		s.t.Fatalf("it does not write: %+v", m)
+	}
+	if s.work != nil {
+		s.contests.note(s.work, st, m)
+	}
+	wanted := variant(s.base, m)
+	if s.work != nil && cmp.Equal(s.work.Object["spec"], wanted.Object["spec"]) {
+		return m
+	}
+	s.writes++
+	before := s.work
+	s.work = wanted
+	s.work.SetUID("w1")
+	s.work.SetGeneration(1)
+	if before != nil {
+		s.work.SetGeneration(before.GetGeneration() + 1)
+		s.work.Object["status"] = before.Object["status"]
+	}
+	return m
+}
+
+// looks is the agent's apply controller (ocm pkg/work/spoke/controllers/manifestcontroller).
+func (s *shared) looks() {
+	s.t.Helper()
+	condition := metav1.Condition{Type: workv1.ManifestApplied, Status: metav1.ConditionTrue, ObservedGeneration: s.work.GetGeneration()}
+	if strategyOf(s.work) == workv1.UpdateStrategyTypeServerSideApply {
+		manager, _, _ := unstructured.NestedString(configOf(s.work), "updateStrategy", "serverSideApply", "fieldManager")
+		options := []client.ApplyOption{client.FieldOwner(manager)}
+		if forced(configOf(s.work)) {
+			options = append(options, client.ForceOwnership)
+		}
+		manifest := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(firstManifest(s.work))}
+		err := s.member.Apply(s.t.Context(), client.ApplyConfigurationFromUnstructured(manifest), options...)
+		if err != nil && !apierrors.IsConflict(err) {
+			s.t.Fatal(err)
+		}
+		if err != nil {
+			condition.Status, condition.Message = metav1.ConditionFalse, fmt.Sprintf("Failed to apply manifest: %v", err)
+		}
+	}
+	status := workv1.ManifestWorkStatus{
+		Conditions:     []metav1.Condition{condition},
+		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{Conditions: []metav1.Condition{condition}}}},
+	}
+	var err error
+	if s.work.Object["status"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&status); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *shared) live() *unstructured.Unstructured {
+	s.t.Helper()
+	obj := s.base.DeepCopy()
+	obj = &unstructured.Unstructured{Object: firstManifest(obj)}
+	if err := s.member.Get(s.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		s.t.Fatal(err)
+	}
+	return obj
+}
+
+// written is the object without what the API server adds.
+func (s *shared) written() *unstructured.Unstructured {
+	s.t.Helper()
+	obj := s.live()
+	obj.SetManagedFields(nil)
+	obj.SetResourceVersion("")
+	return obj
+}
+
+// write changes the object as another manager does, by an update.
+func (s *shared) write(manager string, change func(obj *unstructured.Unstructured)) {
+	s.t.Helper()
+	obj := s.live()
+	change(obj)
+	if err := s.member.Update(s.t.Context(), obj, client.FieldOwner(manager)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// becomes has Karmada write a manifest over what is there, and its mark.
+func (s *shared) becomes(manifest *unstructured.Unstructured) {
+	s.t.Helper()
+	s.write(karmadaManager, func(obj *unstructured.Unstructured) {
+		version := obj.GetResourceVersion()
+		obj.Object = runtime.DeepCopyJSON(manifest.Object)
+		obj.SetResourceVersion(version)
+		labels := obj.GetLabels()
+		labels[managedByKarmada] = "true"
+		obj.SetLabels(labels)
+	})
+}
+
+// settle lets driver and agent go on until neither has anything to do, and returns how often the ManifestWork was written.
+func (s *shared) settle(in intent) int {
+	s.t.Helper()
+	before := s.writes
+	for range 10 {
+		was := s.writes
+		s.pass(in)
+		s.looks()
+		if s.writes == was {
+			return was - before
+		}
+	}
+	s.t.Fatal("it does not settle")
+	return 0
+}
+
+func (s *shared) image() string {
+	containers, _, _ := unstructured.NestedSlice(s.live().Object, "spec", "template", "spec", "containers")
+	image, _ := containers[0].(map[string]any)["image"].(string)
+	return image
+}
+
+// deploymentOf is a target manifest of a revision, which is its image too.
+func deploymentOf(revision string, replicas int64) *unstructured.Unstructured {
+	labels := map[string]any{"app": "web"}
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"spec": map[string]any{
+			"replicas": replicas, "selector": map[string]any{"matchLabels": maps.Clone(labels)},
+			"template": map[string]any{"metadata": map[string]any{"labels": maps.Clone(labels)}, "spec": map[string]any{
+				"containers": []any{map[string]any{"name": "main", "image": revision}},
+			}},
+		},
+	}}
+	obj.SetNamespace("shop")
+	obj.SetName("web")
+	obj.SetLabels(map[string]string{v1alpha1.LabelUID: "u1"})
+	obj.SetAnnotations(map[string]string{v1alpha1.AnnotationRevision: revision})
+	return obj
+}
+
+func setImage(image string) func(obj *unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		_ = unstructured.SetNestedSlice(obj.Object, []any{map[string]any{"name": "main", "image": image}}, "spec", "template", "spec", "containers")
+	}
+}
+
+// TestAHubFromABackup: what has moved to Karmada is not written again by the agents of a hub that is back from a backup.
+func TestAHubFromABackup(t *testing.T) {
+	with := func(obj *unstructured.Unstructured, change func(annotations map[string]string)) *unstructured.Unstructured {
+		annotations := obj.GetAnnotations()
+		change(annotations)
+		obj.SetAnnotations(annotations)
+		return obj
+	}
+	settings := func(revision string, data map[string]any) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
+		obj.SetNamespace("shop")
+		obj.SetName("settings")
+		obj.SetLabels(map[string]string{v1alpha1.LabelUID: "u1"})
+		obj.SetAnnotations(map[string]string{v1alpha1.AnnotationRevision: revision})
+		return obj
+	}
+	note := func(annotations map[string]string) { annotations["note"] = "old" }
+	for name, test := range map[string]struct {
+		moved, since *unstructured.Unstructured
+		refused      bool
+	}{
+		"another image":             {deploymentOf("one", 2), deploymentOf("two", 2), true},
+		"other replicas":            {deploymentOf("one", 2), deploymentOf("one", 3), true},
+		"something was taken out":   {with(deploymentOf("one", 2), note), deploymentOf("two", 2), true},
+		"nothing has changed since": {deploymentOf("one", 2), deploymentOf("one", 2), false},
+		"a companion's key less":    {settings("r1", map[string]any{"a": "1", "b": "2"}), settings("r2", map[string]any{"a": "1"}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShared(t, test.moved)
+			s.settle(adopt)
+			backup := s.work.DeepCopy()
+			s.becomes(test.moved)
+			s.becomes(test.since)
+			before := s.written()
+
+			s.work = backup
+			for range 3 {
+				s.looks()
+				if diff := cmp.Diff(before.Object, s.written().Object); diff != "" {
+					t.Fatalf("the agent has written it again:\n%s", diff)
+				}
+			}
+			r, err := readWork(s.work)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.state().conflict != test.refused {
+				t.Errorf("refused is %v: %s", r.state().conflict, r.manifestMessage())
+			}
+			// Karmada goes on with it.
+			next := test.since.DeepCopy()
+			with(next, func(annotations map[string]string) { annotations[v1alpha1.AnnotationRevision] = "next" })
+			s.becomes(next)
+			before = s.written()
+			s.looks()
+			if diff := cmp.Diff(before.Object, s.written().Object); diff != "" {
+				t.Errorf("the agent has written it again:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOthersChangesAreUndone: what somebody changes on a member is put back when the agent looks, and an edit reaches what another backend
+// had before. Afterwards the agent is no longer told to force.
+func TestOthersChangesAreUndone(t *testing.T) {
+	born := func(t *testing.T) *shared {
+		t.Helper()
+		s := newShared(t, deploymentOf("one", 2))
+		s.work = variant(s.base, deliver) // the agent has told that nothing is there
+		s.work.SetUID("w1")
+		s.looks()
+		return s
+	}
+	adopted := func(t *testing.T) *shared {
+		t.Helper()
+		s := newShared(t, deploymentOf("one", 2))
+		karmadas := deploymentOf("one", 2)
+		if err := s.member.Create(t.Context(), karmadas, client.FieldOwner(karmadaManager)); err != nil {
+			t.Fatal(err)
+		}
+		s.pass(moving)
+		if !forced(configOf(s.work)) {
+			t.Fatal("a hand-over does not take over")
+		}
+		s.settle(moving)
+		if !forced(configOf(s.work)) {
+			t.Fatal("a hand-over that goes on takes nothing over any more")
+		}
+		s.settle(want)
+		return s
+	}
+	nothing := func(*shared) {}
+	for name, test := range map[string]struct {
+		begin   func(t *testing.T) *shared
+		change  func(s *shared)
+		renders string
+		// writes are the driver's, at most.
+		writes int
+	}{
+		"nothing":                 {born, nothing, "one", 0},
+		"an edit":                 {born, nothing, "two", 1},
+		"changed by hand":         {born, func(s *shared) { s.write(kubectlManager, setImage("by hand")) }, "one", 2},
+		"changed and edited":      {born, func(s *shared) { s.write(kubectlManager, setImage("by hand")) }, "two", 3},
+		"taken over":              {adopted, nothing, "one", 0},
+		"taken over, then edited": {adopted, nothing, "two", 3},
+		"taken over, and changed": {adopted, func(s *shared) { s.write(kubectlManager, setImage("by hand")) }, "one", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := test.begin(t)
+			if forced(configOf(s.work)) {
+				t.Fatal("at rest the agent is told to force")
+			}
+			test.change(s)
+			s.renders(deploymentOf(test.renders, 2))
+			s.looks()
+			if n := s.settle(want); n > test.writes {
+				t.Errorf("%d writes", n)
+			}
+			if image := s.image(); image != test.renders {
+				t.Errorf("it has %q, want %q", image, test.renders)
+			}
+			if forced(configOf(s.work)) {
+				t.Error("the agent is still told to force")
+			}
+		})
+	}
+}
+
+// TestAContestGoesOnSlowly: against somebody who changes the object as soon as it is written, a manifest is put through once in a while,
+// and a new one at once.
+func TestAContestGoesOnSlowly(t *testing.T) {
+	s := newShared(t, deploymentOf("one", 2))
+	s.pass(adopt)
+	s.looks()
+	fight := func() {
+		for range 30 {
+			s.write(kubectlManager, setImage("theirs"))
+			s.looks()
+			s.pass(want)
+			s.looks()
+		}
+	}
+	before := s.writes
+	fight()
+	if n := s.writes - before; n > 3 {
+		t.Errorf("%d writes", n)
+	}
+	r, err := readWork(s.work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := s.pass(want); !r.state().conflict || m.waiting == "" || forced(configOf(s.work)) {
+		t.Errorf("the contest is over: %+v", m)
+	}
+	if o := r.observe(backends.Workload{}); o.Applied != metav1.ConditionUnknown || o.Message == "" || o.Current {
+		t.Errorf("it is reported as %+v", o)
+	}
+
+	past := s.contests.by["w1"]
+	past.at = past.at.Add(-contestPace)
+	s.contests.by["w1"] = past
+	s.pass(want)
+	s.looks()
+	if s.image() != "one" {
+		t.Error("after a while it is not put through again")
+	}
+	fight()
+	s.renders(deploymentOf("two", 2))
+	s.settle(want)
+	if s.image() != "two" {
+		t.Error("an edit waits for the contest")
+	}
+	s.contests.forget("w1")
+	if s.contests.fought("w1", hashOf(firstManifest(s.work)), time.Now()) {
+		t.Error("it remembers what is gone")
+	}
+}
+
+// TestACompanionThatSomebodyChanged is on its way again, and has not failed.
+func TestACompanionThatSomebodyChanged(t *testing.T) {
+	r := loadWork(t, manifestCondition(workv1.ManifestApplied, metav1.ConditionFalse, fieldsLost))
+	carrier := carrierOf(r.manifest)
+	for was, want := range map[metav1.ConditionStatus]metav1.ConditionStatus{
+		metav1.ConditionTrue: metav1.ConditionUnknown, metav1.ConditionUnknown: metav1.ConditionUnknown, metav1.ConditionFalse: metav1.ConditionFalse,
+	} {
+		o := backends.ClusterObservation{Applied: was, Current: true, Revision: "r1"}
+		r.companion(carrier, &o)
+		if o.Applied != want || o.Current {
+			t.Errorf("%s becomes %s, current %v: %s", was, o.Applied, o.Current, o.Message)
+		}
+	}
+}
+
+func carrierOf(manifest map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workload": map[string]any{"manifests": []any{manifest}}}}}
+}
+
+// TestForces: when the agent is told to win over others.
+func TestForces(t *testing.T) {
+	ssa, readOnly := workv1.UpdateStrategyTypeServerSideApply, workv1.UpdateStrategyTypeReadOnly
+	contested := want
+	contested.contested = true
+	for name, test := range map[string]struct {
+		s    state
+		in   intent
+		want bool
+	}{
+		"a hand-over":                   {state{strategy: ssa, applied: metav1.ConditionTrue}, moving, true},
+		"it begins":                     {state{strategy: readOnly}, want, false},
+		"it begins, and adopts":         {state{strategy: readOnly}, adopt, true},
+		"at rest":                       {state{strategy: ssa, applied: metav1.ConditionTrue}, adopt, false},
+		"others have changed it":        {state{strategy: ssa, applied: metav1.ConditionFalse, conflict: true}, want, true},
+		"they have changed it again":    {state{strategy: ssa, applied: metav1.ConditionFalse, conflict: true}, contested, false},
+		"it goes on until it is won":    {state{strategy: ssa, applied: metav1.ConditionUnknown, forced: true}, want, true},
+		"it is refused for its content": {state{strategy: ssa, applied: metav1.ConditionFalse}, want, false},
+		"it is won":                     {state{strategy: ssa, applied: metav1.ConditionTrue, forced: true}, want, false},
+	} {
+		if got := test.s.forces(test.in); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
