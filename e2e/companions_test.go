@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -161,15 +162,24 @@ func travelsAlong(backend string) {
 	})
 
 	It("is put back when somebody deletes or edits it on a member", func(ctx SpecContext) {
-		if backend == "ocm" {
-			return // its agent looks every four to six minutes
-		}
 		live := settings.DeepCopy()
 		Expect(member(m[0]).Get(ctx, client.ObjectKeyFromObject(settings), live)).To(Succeed())
 		live.Data["value"] = "by hand"
 		Expect(member(m[0]).Update(ctx, live)).To(Succeed())
 		Expect(member(m[1]).Delete(ctx, settings.DeepCopy())).To(Succeed())
+		if backend == "ocm" { // its agent looks every four to six minutes
+			for _, name := range m[:2] {
+				works, err := list(ctx, hub(), manifestWorkGVK, client.InNamespace(name))
+				Expect(err).NotTo(HaveOccurred())
+				for i := range works {
+					if strings.HasPrefix(works[i].GetName(), "fwc-"+namespace+"-configmap-"+settings.Name) {
+						agentLooks(ctx, &works[i])
+					}
+				}
+			}
+		}
 		has(ctx, settings, true, m[0], m[1])
+		becomesReady(ctx, fw)
 	})
 
 	It("means no write when there is nothing to do, also after a restart", func(ctx SpecContext) {

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -114,7 +115,121 @@ var _ = Describe("A backend that is switched off for good", Label("laws", "law12
 		s.takeDown(ctx, "ocm")
 		s.worksOn(ctx)
 	}, SpecTimeout(10*time.Minute))
+
+	It("writes nothing again when it was OCM, and its hub comes back from a backup while agents still reach it", func(ctx SpecContext) {
+		s := newSwitchOff(ctx, "ocm")
+		backup := s.worksOnHub(ctx)
+		rights, err := list(ctx, hub(), manifestWorkGVK, client.MatchingLabels{"fleetworkload.io/prerequisite": "rights"})
+		Expect(err).NotTo(HaveOccurred())
+		for _, work := range backup {
+			Expect(fmt.Sprint(work.Object["spec"])).NotTo(ContainSubstring("force:true"), work.GetName())
+		}
+		s.move(ctx)
+		s.worksOn(ctx)
+		By("taking something out of what travels along")
+		without := map[string]string{"b": "2"}
+		for _, r := range s.all {
+			edit(ctx, r.fw, func(fw *v1alpha1.FleetWorkload) {
+				fw.Spec.Companions = []runtime.RawExtension{settings(fw.Name, without)}
+			})
+		}
+		s.settingsBecome(ctx, without)
+
+		By("the hub has the ManifestWorks again")
+		restoreWorks(ctx, rights) // without which the agents could not even look
+		restoreWorks(ctx, backup)
+		refused := func() {
+			for i := range backup {
+				Eventually(ctx, func(g Gomega) {
+					work := backup[i].DeepCopy()
+					g.Expect(hub().Get(ctx, client.ObjectKeyFromObject(work), work)).To(Succeed())
+					g.Expect(fmt.Sprint(work.Object["status"])).To(ContainSubstring("Apply failed with"), work.GetName())
+				}).WithTimeout(readyTimeout).Should(Succeed())
+			}
+		}
+		refused()
+		s.settingsBecome(ctx, without)
+		s.worksOn(ctx)
+		By("the agents look again")
+		for i := range backup {
+			agentLooks(ctx, &backup[i])
+		}
+		Consistently(func(g Gomega) {
+			g.Expect(imprints(ctx, s.all)).To(Equal(s.before))
+		}).WithContext(ctx).WithTimeout(hold).Should(Succeed())
+		s.unharmed(ctx)
+		refused()
+		s.settingsBecome(ctx, without)
+	}, SpecTimeout(10*time.Minute))
 })
+
+// agentLooks has the agent look at a ManifestWork at once: its labels are what it looks for, besides the spec (onUpdateFunc in ocm
+// pkg/work/spoke/controllers/manifestcontroller).
+func agentLooks(ctx context.Context, work *unstructured.Unstructured) {
+	GinkgoHelper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"e2e.fleetworkload.io/look":"%d"}}}`, time.Now().UnixNano())
+	Expect(hub().Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+}
+
+// settings are a companion.
+func settings(name string, data map[string]string) runtime.RawExtension {
+	GinkgoHelper()
+	raw, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name + "-settings"}, "data": data,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return runtime.RawExtension{Raw: raw}
+}
+
+// settingsBecome wants all members to have companions like these.
+func (s *switchOff) settingsBecome(ctx context.Context, data map[string]string) {
+	GinkgoHelper()
+	for at := range s.companions {
+		name, companion, _ := strings.Cut(at, "/")
+		Eventually(ctx, func(g Gomega) {
+			var m corev1.ConfigMap
+			g.Expect(member(name).Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: companion}, &m)).To(Succeed())
+			g.Expect(m.Data).To(Equal(data), at)
+		}).WithTimeout(readyTimeout).Should(Succeed())
+	}
+}
+
+// worksOnHub are the ManifestWorks of the workloads and their companions, as a backup has them.
+func (s *switchOff) worksOnHub(ctx context.Context) (all []unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, r := range s.all {
+		works, err := list(ctx, hub(), manifestWorkGVK, client.MatchingLabels{v1alpha1.LabelUID: string(r.fw.UID)})
+		Expect(err).NotTo(HaveOccurred())
+		all = append(all, works...)
+	}
+	Expect(len(all)).To(BeNumerically(">=", 2*len(s.companions)))
+	return all
+}
+
+// restoreWorks makes those ManifestWorks again that are no longer there. They go in the end, and what they have brought of workloads stays.
+func restoreWorks(ctx context.Context, backup []unstructured.Unstructured) {
+	GinkgoHelper()
+	var made []unstructured.Unstructured
+	DeferCleanup(func(ctx SpecContext) {
+		for _, work := range made {
+			gone(ctx, hub(), manifestWorkGVK, work.GetNamespace(), work.GetName())
+		}
+	}, NodeTimeout(2*time.Minute))
+	for _, work := range backup {
+		again := &unstructured.Unstructured{Object: map[string]any{"spec": work.Object["spec"]}}
+		again.SetGroupVersionKind(manifestWorkGVK)
+		again.SetNamespace(work.GetNamespace())
+		again.SetName(work.GetName())
+		again.SetLabels(work.GetLabels())
+		again.SetAnnotations(work.GetAnnotations())
+		err := hub().Create(ctx, again)
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
+		made = append(made, work)
+	}
+}
 
 // switchOff is workloads that leave a backend which goes, and a workload of somebody else there.
 type switchOff struct {
@@ -149,8 +264,7 @@ func newSwitchOff(ctx context.Context, backend string) *switchOff {
 	} {
 		fw := workload(namespace, w.name, backend, w.kind, 4)
 		w.change(fw)
-		fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(
-			`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + w.name + `-settings"}, "data": {"a": "1"}}`)}}
+		fw.Spec.Companions = []runtime.RawExtension{settings(w.name, map[string]string{"a": "1"})}
 		s.all = append(s.all, carried(fw, w.kind))
 		create(ctx, fw)
 	}
@@ -256,7 +370,7 @@ func (s *switchOff) worksOn(ctx context.Context) {
 	GinkgoHelper()
 	s.unharmed(ctx)
 	Expect(s.travelling(ctx)).To(Equal(s.companions))
-	for _, name := range world.members {
+	for name := range s.otherUIDs {
 		var d appsv1.Deployment
 		Expect(member(name).Get(ctx, client.ObjectKey{Namespace: s.others, Name: "others"}, &d)).To(Succeed())
 		Expect(d.UID).To(Equal(s.otherUIDs[name]))
