@@ -54,7 +54,11 @@ func (s *shared) renders(manifest *unstructured.Unstructured) {
 	}
 	d := backends.Desired{}
 	d.Key.Namespace, d.Key.Name, d.Key.UID, d.Workload = "shop", "web", "u1", w
-	work, err := renderWork(d, backends.Target{Cluster: "m1", Manifest: manifest})
+	config, err := renderConfig(d, false)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	work, err := renderWork(d, backends.Target{Cluster: "m1", Manifest: manifest}, config)
 	if err != nil {
 		s.t.Fatal(err)
 	}
