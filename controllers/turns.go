@@ -67,16 +67,14 @@ func (t *Turns) goesOn(key types.NamespacedName) {
 	}
 }
 
-// end gives the turn, or the wait for it, up.
+// end gives the turn, or the wait for it, up. Who waits is woken for a turn that is free.
 func (t *Turns) end(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	had := t.begun[key] || slices.Contains(t.waiting, key) // it may have been woken, and not have taken its turn
 	t.waiting = slices.DeleteFunc(t.waiting, func(k types.NamespacedName) bool { return k == key })
-	if !t.begun[key] {
-		return
-	}
 	delete(t.begun, key)
-	if len(t.waiting) == 0 {
+	if !had || len(t.waiting) == 0 || len(t.begun) >= t.limit {
 		return
 	}
 	next := t.next()

@@ -55,12 +55,22 @@ func TestTurns(t *testing.T) {
 	take("b", true)
 	take("c", false)
 	take("d", false)
+	take("e", false)
 	turns.end(named("a"))
 	woken("c")
 	turns.end(named("b"))
 	woken("d") // also when the first does not take its turn
 	take("d", true)
-	take("c", true)
+	turns.end(named("c")) // it was woken, and has changed its mind
+	woken("e")
+	take("e", true)
+	take("f", false)
+	turns.goesOn(named("d"))
+	turns.goesOn(named("g"))
+	turns.end(named("d")) // one more than the limit goes on
+	woken("")
+	turns.end(named("g"))
+	woken("f")
 }
 
 // A namespace with many that wait holds up nobody else's only one: the turn that is free is for whose namespace has the fewest.

@@ -68,14 +68,13 @@ func (d *Decision) begin() error {
 	if b.waitsForTurn && len(next.Problems) == 0 {
 		d.waiting = cmp.Or(d.waiting, fmt.Sprintf(
 			"its turn to move to backend %s: the operator's configuration allows %d migrations at once (migrations.atOnce)", next.To, d.in.MigrationsAtOnce))
-		d.again = LookAgain
 		return nil
 	}
 	if len(next.Problems) > 0 {
 		if !b.waitsForTurn {
 			d.end.Turn = TurnEnds
 		}
-		return &stalled{reason: v1alpha1.ReasonMigrationNotPossible, again: true, message: fmt.Sprintf(
+		return &stalled{reason: v1alpha1.ReasonMigrationNotPossible, again: !b.waitsForTurn, message: fmt.Sprintf(
 			"spec.backend %q: the workload stays on backend %q; mend what follows, or set spec.backend back to %q: %s",
 			next.To, next.From, next.From, few(next.Problems))}
 	}

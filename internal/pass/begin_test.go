@@ -62,6 +62,9 @@ func TestWhatStandsAgainstAMoveStandsUntilItIsExaminedAgain(t *testing.T) {
 		if waits := strings.Contains(d.waiting, "its turn to move to backend two") && strings.Contains(d.waiting, "allows 3 migrations"); waits == test.stands {
 			t.Errorf("%s: it waits for %q", name, d.waiting)
 		}
+		if again := d.lookAgain(); again != turnAnyway {
+			t.Errorf("%s: it looks again in %s, and is woken for its turn", name, again)
+		}
 		if d.end.Turn != TurnKept {
 			t.Errorf("%s: the place in the queue is lost: %s", name, d.end.Turn)
 		}

@@ -262,6 +262,9 @@ const LookAgain = 15 * time.Second
 // keep a workload for ever.
 const lookAnyway = time.Minute
 
+// turnAnyway is how soon a pass runs again that waits for its turn to be handed over. It is woken for that, and there may be a thousand.
+const turnAnyway = 5 * time.Minute
+
 // startingRetry is how soon a pass runs again that found the operator still starting.
 const startingRetry = 250 * time.Millisecond
 

@@ -86,14 +86,15 @@ func (d *Decision) concludeTurn(out *Result, problem *aggregate.Problem) {
 // lookAgain is when time alone may change what is decided; 0 when it does not.
 func (d *Decision) lookAgain() time.Duration {
 	again := d.again
-	if d.waiting != "" {
+	switch {
+	case d.begins != nil && d.begins.waitsForTurn:
+		again = backends.Sooner(again, turnAnyway)
+	case d.waiting != "":
 		again = backends.Sooner(again, lookAnyway)
 	}
 	switch {
 	case d.handOver != nil:
 		return backends.Sooner(d.handOver.orders.Again, again)
-	case d.begins != nil && d.begins.waitsForTurn:
-		return LookAgain
 	case d.placed.choice != nil:
 		return backends.Sooner(d.placed.choice.Again, again)
 	default:
