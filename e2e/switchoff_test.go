@@ -60,19 +60,12 @@ var _ = Describe("A backend that is switched off for good", Label("laws", "law12
 		By("Karmada comes back from a backup, with all that it had before the hand-over")
 		Expect(world.fleet.Restore(ctx, backup)).To(Succeed())
 		s.bringUp(ctx)
-		for _, name := range world.members[:2] {
-			Eventually(ctx, func(g Gomega) {
-				works, err := list(ctx, controlOf("karmada"), workGVK, client.InNamespace("karmada-es-"+name))
-				g.Expect(err).NotTo(HaveOccurred())
-				ours := 0
-				for _, work := range works {
-					if strings.Contains(fmt.Sprint(work.Object["spec"]), s.namespace+"/") {
-						ours++
-						g.Expect(fmt.Sprint(work.Object["status"])).To(ContainSubstring("Karmada will not manage this resource"), work.GetName())
-					}
-				}
-				g.Expect(ours).To(BeNumerically(">=", len(s.all)))
-			}).WithTimeout(readyTimeout).Should(Succeed())
+		for i, name := range world.members {
+			if i < 2 {
+				karmadaRefuses(ctx, name, s.namespace+"/", len(s.all))
+			}
+			// Until Karmada has looked at a member, its Works say what they said when the backup was made.
+			karmadaRefuses(ctx, name, "name:others namespace:"+s.others, 1)
 		}
 		s.worksOn(ctx)
 		By("it knows nothing of what was preserved, and is asked again")
@@ -162,6 +155,25 @@ var _ = Describe("A backend that is switched off for good", Label("laws", "law12
 		s.settingsBecome(ctx, without)
 	}, SpecTimeout(10*time.Minute))
 })
+
+// karmadaRefuses waits until Karmada says of all Works for a member in which that text is, and of so many at least, that it does not manage
+// what it has found there.
+func karmadaRefuses(ctx context.Context, name, text string, least int) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		works, err := list(ctx, controlOf("karmada"), workGVK, client.InNamespace("karmada-es-"+name))
+		g.Expect(err).NotTo(HaveOccurred())
+		found := 0
+		for _, work := range works {
+			if strings.Contains(fmt.Sprint(work.Object["spec"]), text) {
+				found++
+				g.Expect(work.GetDeletionTimestamp()).To(BeNil(), work.GetName())
+				g.Expect(fmt.Sprint(work.Object["status"])).To(ContainSubstring("Karmada will not manage this resource"), work.GetName())
+			}
+		}
+		g.Expect(found).To(BeNumerically(">=", least), "of "+text)
+	}).WithTimeout(readyTimeout).Should(Succeed())
+}
 
 // agentLooks has the agent look at a ManifestWork at once: its labels are what it looks for, besides the spec (onUpdateFunc in ocm
 // pkg/work/spoke/controllers/manifestcontroller).
