@@ -44,7 +44,7 @@ var _ = Describe("A namespace full of the most expensive FleetWorkloads", Label(
 
 			Expect(edits()).To(BeNumerically(">", 0))
 			AddReportEntry("how long a change takes to land", fmt.Sprintf("alone %v, beside them %v", alone, beside))
-			// The second is the API server's, which is as busy: a queue that is not fair takes ten.
+			// The second is the API server's, which is as busy.
 			Expect(beside).To(BeNumerically("<=", 2*alone+time.Second), "alone %v", alone)
 		}, SpecTimeout(8*time.Minute))
 	}
