@@ -87,6 +87,11 @@ func found() map[string]history {
 			{Do: "create"}, {Do: "label", N: 3}, {Wait: 5}, {Do: "leave", S: "c1"}, {Do: "number", N: 3}, {Wait: 1}, {Wait: 5, Do: "join", S: "c1"},
 			{Do: "label off", S: "c2"},
 		}},
+		"what was to be left matches again before its backend chooses it": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "backend", S: "ocm"}, {Wait: 7, Do: "leave", S: "c1"}, {Do: "label", N: 1}, {Do: "label off", S: "c2"},
+			{Do: "label off", S: "c3"}, {Do: "label off", S: "c4"}, {Wait: 61}, {Do: "label on", S: "c2"}, {Do: "label on", S: "c3"},
+			{Wait: 1, Luck: 3, Do: "label on", S: "c4"}, {Wait: 6, Luck: 1},
+		}},
 		"fewer replicas than clusters, by room, with purge Graceful": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Graceful"}, {Do: "create"}, {Do: "prefer", S: "AvailableCapacity"}, {Wait: 5, Do: "replicas", N: 1},
 		}},

@@ -549,7 +549,8 @@ func (o *oracle) picks(l *law, v spec, by *passInfo) [][]string {
 		case !f.Known && !l.lately(v, name, by): // one that is not listed for a moment keeps its share
 		case v.simple() && by.chosen(v, name) && f.Ready && f.Taint == "":
 			must = append(must, name)
-		case by.chosen(v, name) || l.lately(v, name, by) || knownGraceful && v.Failover != "":
+		case by.chosen(v, name) || l.lately(v, name, by) || knownGraceful && v.Failover != "",
+			chooses(v, name, f) && o.ordered(l, name) > 0: // its backend may be about to choose it again
 			may = append(may, name)
 		}
 	}
