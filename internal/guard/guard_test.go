@@ -246,14 +246,15 @@ func TestCheck(t *testing.T) {
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {
 			var record *v1alpha1.PlacementRecord
-			var token string
+			var token, confirmation string // the annotation stays on the object
 			var reports map[string]int32
 			for i, s := range steps {
 				in := s.in(t, record)
 				in.Reports = reports
 				if s.confirm {
-					in.Confirmation = token
+					confirmation = token
 				}
+				in.Confirmation = confirmation
 				next, removal := Check(in)
 				got := ""
 				if removal != nil {
