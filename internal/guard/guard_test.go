@@ -103,6 +103,12 @@ func TestCheck(t *testing.T) {
 			{asked: div + "5", next: "a:2 b:2 c:1"},
 			{asked: div + "5", next: "a:3 b:2"},
 		},
+		"one by one, divided, and halved between": {
+			{asked: div + "12", next: "a:4 b:4 c:4"},
+			{asked: div + "12", next: "b:6 c:6"},
+			{asked: div + "6", next: "b:3 c:3"}, // one of each was a's
+			{asked: div + "6", next: "c:6", held: "a (4 to 0), b (2 to 0) 4/6"},
+		},
 		"one by one, divided, scaled to nothing and back": {
 			{asked: div + "6", next: "a:2 b:2 c:2"},
 			{asked: div + "6", next: "b:3 c:3"},
