@@ -271,7 +271,7 @@ func (k *Kind) readStatus(status map[string]any, into []value) error {
 				return fmt.Errorf("status.%s: %w", f.At, err)
 			}
 		}
-		if raw, flat := status[f.Name]; flat {
+		if raw := status[f.Name]; raw != nil {
 			var err error
 			if v, err = convert(raw, f.Type); err != nil {
 				return fmt.Errorf("status.%s: %w", f.Name, err)

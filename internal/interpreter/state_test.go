@@ -218,6 +218,7 @@ var states = map[string]live{
 	"cron: failed":        {"batch/v1", "CronJob", `{spec: {}, status: {lastScheduleTime: "2026-01-02T00:00:00Z", lastSuccessfulTime: "2026-01-01T00:00:09Z"}}`, healthy, ReasonRunNotSucceeded, "the last run, of 2026-01-02T00:00:00Z, has ended without success; the last success was at 2026-01-01T00:00:09Z"},
 	"cron: no success":    {"batch/v1", "CronJob", `{spec: {}, status: {lastScheduleTime: "2026-01-01T00:00:00Z"}}`, healthy, ReasonRunNotSucceeded, "the last run, of 2026-01-01T00:00:00Z, has ended; no success of it or of an earlier one is reported"},
 	"cron: runs":          {"batch/v1", "CronJob", `{spec: {}, status: {active: [{kind: Job, name: web-1}], lastScheduleTime: "2026-01-01T00:00:00Z"}}`, healthy, ReasonScheduled, ""},
+	"cron: runs, flat":    {"batch/v1", "CronJob", `{spec: {}, status: {active: [{kind: Job, name: web-1}], activeJob: null, lastScheduleTime: "2026-01-01T00:00:00Z"}}`, healthy, ReasonScheduled, ""},
 	"acj: ran":            {kruise1, "AdvancedCronJob", `{spec: {}, status: {type: Job, lastScheduleTime: "2026-01-01T00:00:00Z"}}`, healthy, ReasonScheduled, "it has run; whether with success its status does not say"},
 	"acj: scheduled":      {kruise1, "AdvancedCronJob", `{spec: {}, status: {type: Job}}`, healthy, ReasonScheduled, ""},
 	"acj: paused":         {kruise2, "AdvancedCronJob", `{spec: {paused: true}, status: {type: Job}}`, suspended, ReasonPaused, "suspended"},
@@ -264,7 +265,7 @@ func flat(kind *Kind, report Report) Report {
 		if f.Type == TypeCount {
 			continue // OCM feeds back no lists
 		}
-		if v, set := report.Status[f.Name]; set {
+		if v := report.Status[f.Name]; v != nil {
 			values[f.Name] = v
 		} else if v, err := f.Path[1:].lookup(report.Status); err == nil && v != nil && f.At != f.Name {
 			values[f.Name] = v
