@@ -97,8 +97,8 @@ test-api: ## Run the tests that need an API server (built and started by the tes
 	phase 'tests on a real API server' go test -vet=off -tags api -count=1 -timeout 20m $$packages
 
 .PHONY: e2e
-e2e: ## Run drivers, a short soak and scenarios, each on fleets of their own (LAB_DIR=.lab reuses one)
-	@hack/e2e drivers soak scenarios
+e2e: ## Run drivers, scenarios and a short soak, each on fleets of their own (LAB_DIR=.lab reuses one)
+	@hack/e2e drivers scenarios soak
 
 .PHONY: drivers
 drivers: ## Run the drivers' suites (LAB_DIR=.lab reuses a fleet)

@@ -63,6 +63,18 @@ var argoHost = &patch{
 	to: `http.ListenAndServe(os.Getenv("HEALTH_ADDRESS"), nil)`,
 }
 
+// EnvAgentResync shortens the time after which an OCM agent that is started with it looks at every ManifestWork again, which is 4 to 6 minutes
+// and has no flag.
+const EnvAgentResync = "LAB_AGENT_RESYNC"
+
+var agentResync = &patch{
+	module: ocmModule, dir: "cmd/work", from: "\"open-cluster-management.io/ocm/pkg/version\"\n)\n",
+	to: "\"open-cluster-management.io/ocm/pkg/version\"\n" +
+		"\t\"open-cluster-management.io/ocm/pkg/work/spoke/controllers/manifestcontroller\"\n\t\"time\"\n)\n\n" +
+		"func init() {\n\tif d, err := time.ParseDuration(os.Getenv(\"" + EnvAgentResync + "\")); err == nil {\n" +
+		"\t\tmanifestcontroller.ResyncInterval = d\n\t}\n}\n",
+}
+
 // binaries in build order: the API server first, all others wait for it.
 //
 // Kubernetes and Karmada are one family, and OCM's has the same versions but for controller-runtime, of which it needs an earlier
@@ -84,7 +96,7 @@ var binaries = []binary{
 	{"workflow-controller", "argo", argoModule + "/cmd/workflow-controller", "", argoHost},
 	{"ocm-placement", "ocm", ocmModule + "/cmd/placement", "", nil},
 	{"ocm-registration", "ocm", ocmModule + "/cmd/registration", "", nil},
-	{"ocm-work", "ocm", ocmModule + "/cmd/work", "", nil},
+	{"ocm-work", "ocm", ocmModule + "/cmd/work", "", agentResync},
 }
 
 // builder finds or builds the binaries.

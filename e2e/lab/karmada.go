@@ -84,7 +84,9 @@ func (f *Fleet) karmadaUnits() ([]unit, error) {
 				"--health-probe-bind-address="+address(p["karmada-controller-manager"]),
 				"--kube-api-qps=200", "--kube-api-burst=400", "--cluster-api-qps=200", "--cluster-api-burst=400",
 				// A paused member shall be seen as such within seconds.
-				"--cluster-status-update-frequency=5s", "--cluster-failure-threshold=10s", "--cluster-success-threshold=5s"),
+				"--cluster-status-update-frequency=5s", "--cluster-failure-threshold=10s", "--cluster-success-threshold=5s",
+				// As the management cluster's.
+				"--horizontal-pod-autoscaler-sync-period=2s"),
 			ready: answers(httpURL(p["karmada-controller-manager"], "/healthz")),
 		},
 		unit{
