@@ -64,6 +64,13 @@ type Trier interface {
 	Try(ctx context.Context, desired Desired) (against []string, err error)
 }
 
+// Bringer is a driver that can tell what a workload needs on clusters and has from the backend, by somebody else's doing.
+type Bringer interface {
+	// Brought lists what would go from these clusters with the backend although the workload needs it: the definition (CRD) of its kind. It
+	// may be a minute old. What the driver has brought for the workload is not among it: that stays when the workload is handed over.
+	Brought(ctx context.Context, workload Workload, clusters []string) ([]Dependent, error)
+}
+
 // PodReader is a driver that can look at the pods of members.
 type PodReader interface {
 	// Restarts tells how often containers of the pods that run in a cluster have been restarted, all together; nil when the
@@ -81,6 +88,11 @@ const (
 	FeatureModes Feature = "Modes"
 	// FeatureClusterScoped means that cluster-scoped templates can be carried.
 	FeatureClusterScoped Feature = "ClusterScoped"
+	// FeatureKarmadaMarks means that objects on members bear Karmada's marks, by which another backend sees whose they are. Two Karmadas
+	// leave the same marks.
+	FeatureKarmadaMarks Feature = "KarmadaMarks"
+	// FeatureOCMMarks means that they bear those of OCM.
+	FeatureOCMMarks Feature = "OCMMarks"
 )
 
 // Features is a set of features.

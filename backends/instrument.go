@@ -105,6 +105,16 @@ func (d measured) Try(ctx context.Context, desired Desired) (against []string, e
 	return trier.Try(ctx, desired)
 }
 
+// Brought implements Bringer; a driver that is none brings nothing.
+func (d measured) Brought(ctx context.Context, workload Workload, clusters []string) (brought []Dependent, err error) {
+	bringer, is := d.Driver.(Bringer)
+	if !is {
+		return nil, nil
+	}
+	defer d.done("Brought", time.Now(), &err)
+	return bringer.Brought(ctx, workload, clusters)
+}
+
 // Restarts implements PodReader; a driver that is none does not look at pods.
 func (d measured) Restarts(ctx context.Context, cluster, namespace string, pods labels.Selector) (restarts *int32, err error) {
 	reader, is := d.Driver.(PodReader)

@@ -33,6 +33,16 @@ type Dependent struct {
 	Note string
 }
 
+// Going are those of a kind, and of a name unless that is empty, that are deleted when the backend lets go of their cluster.
+func Going(all []Dependent, kind, name string) (going []Dependent) {
+	for _, d := range all {
+		if d.Kind == kind && (name == "" || d.Name == name) && d.Fate == FateRemoved {
+			going = append(going, d)
+		}
+	}
+	return going
+}
+
 // Retirer looks through a whole backend that is to be switched off. It asks the API server, and uses no cache.
 type Retirer interface {
 	// Dependents lists all that depends on the backend, of FleetWorkloads and of everybody else. It reads only.

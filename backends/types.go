@@ -12,10 +12,34 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
-// Key identifies a FleetWorkload. The UID tells it from an earlier one of the same name.
+// Key identifies a FleetWorkload.
 type Key struct {
 	types.NamespacedName
+	// UID is its identity: the same for one that is made anew under the same name by the same installation of the operator, and another
+	// one for everybody else's (v1alpha1.Identity).
 	UID types.UID
+	// Installation is that of the operator, for a person; empty when it has no name. Drivers write it as an annotation next to the owner.
+	Installation string
+}
+
+// Annotations tell a person whose an object on a backend is.
+func (k Key) Annotations() map[string]string {
+	annotations := map[string]string{v1alpha1.AnnotationOwner: k.String()}
+	if k.Installation != "" {
+		annotations[v1alpha1.AnnotationInstallation] = k.Installation
+	}
+	return annotations
+}
+
+// EarlierLife is the remedy for an object of a FleetWorkload of this name that another installation of the operator has made, or this one
+// under another name; empty when the object is not of that kind. What runs is not to be deleted for it.
+func (k Key) EarlierLife(annotations map[string]string) string {
+	was := annotations[v1alpha1.AnnotationInstallation]
+	if was == "" || was == k.Installation || annotations[v1alpha1.AnnotationOwner] != k.String() {
+		return ""
+	}
+	return fmt.Sprintf("it belongs to installation %q of the operator, and this one is %q. If this management cluster replaces that one, which "+
+		"is gone, set installation: %s in the operator's configuration, and nothing is touched; otherwise rename this FleetWorkload", was, k.Installation, was)
 }
 
 // Workload names the workload object and what a driver must know of its kind.
@@ -221,6 +245,9 @@ type Observation struct {
 	Selection Selection
 	// Clusters are those that the backend has something of this workload for, sorted by name.
 	Clusters []ClusterObservation
+	// Earlier is why Apply would refuse the workload: the backend has nothing of it, and something of a FleetWorkload of this name that another
+	// installation of the operator, or an earlier one, has made. It is nil when there is none.
+	Earlier error
 	// Notes say, for a person, what on the backend may make reports other than they should be, and what to do about it.
 	// They do not change while the world does not.
 	Notes []string
@@ -322,6 +349,9 @@ const (
 	PresenceAbsent Presence = "Absent"
 	// PresenceUnknown means that the backend does not know the cluster, and has nothing there. It is not found in an Observation.
 	PresenceUnknown Presence = "Unknown"
+	// PresenceNamed means that the backend does not know the cluster and has nothing there, and that its placement still names it: were
+	// the cluster back, the backend would write there. It is told with a counterpart alone, and ends with the next Apply (R14).
+	PresenceNamed Presence = "Named"
 )
 
 // PresenceOf is the presence of something that is there.

@@ -2,8 +2,10 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -97,5 +99,60 @@ func TestALargeFleetsRecordsArePacked(t *testing.T) {
 			t.Errorf("%s: %d clusters are read, and %d that move", step.name, len(fw.Status.Placement.Clusters), len(fw.Status.Migration.Clusters))
 		}
 		_ = apijson.Unmarshal(raw, &fw.Status)
+	}
+}
+
+// TestAStatusThatIsCutToFitRests: what there is no room for is counted, and is no reason to write again. Records are whole.
+func TestAStatusThatIsCutToFitRests(t *testing.T) {
+	w := newWorld(t)
+	w.create(nil)
+	fw, sent := w.get(), map[string]any{}
+	over, is := w.client.(client.WithWatch)
+	if !is {
+		t.Fatal("the client does not watch")
+	}
+	writes := 0
+	w.Reconciler.Client = interceptor.NewClient(over, interceptor.Funcs{
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			data, err := patch.Data(obj)
+			if err != nil {
+				return err
+			}
+			writes++
+			return apijson.Unmarshal(data, &sent)
+		},
+	})
+	hash := func(i int) string { return fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))[:63] }
+	status := *fw.Status.DeepCopy()
+	status.Placement = &v1alpha1.PlacementRecord{}
+	for i := range 4000 {
+		status.Placement.Clusters = append(status.Placement.Clusters, v1alpha1.ClusterShare{Name: hash(i), Replicas: ptr(int32(i))})
+	}
+	for i := range 100 {
+		status.Clusters = append(status.Clusters, v1alpha1.ClusterStatus{Name: hash(i), Message: strings.Repeat(hash(i), 10)})
+	}
+	status.Truncated = ptr(int32(3900))
+	for pass := range 2 {
+		if err := w.writeStatus(t.Context(), fw, status); err != nil {
+			t.Fatal(err)
+		}
+		if writes != 1 {
+			t.Fatalf("pass %d: %d writes", pass, writes)
+		}
+		raw, err := json.Marshal(sent["status"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fw.Status = v1alpha1.FleetWorkloadStatus{}
+		if err := apijson.Unmarshal(raw, &fw.Status); err != nil {
+			t.Fatal(err)
+		}
+		rows := len(fw.Status.Clusters)
+		if rows < 10 || rows == 100 || int(*fw.Status.Truncated)+rows != 4000 || *status.Truncated != 3900 {
+			t.Errorf("%d rows, %d more", rows, *fw.Status.Truncated)
+		}
+		if !equality.Semantic.DeepEqual(fw.Status.Placement, status.Placement) || !equality.Semantic.DeepEqual(fw.Status.Clusters, status.Clusters[:rows]) {
+			t.Error("a record is lost, or a row that is shown")
+		}
 	}
 }

@@ -37,7 +37,7 @@ type Sources interface {
 func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*pass.Decision, error) {
 	in := pass.In{
 		Settings: pass.Settings{
-			Kinds: r.Kinds, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
+			Kinds: r.Kinds, Installation: r.Installation, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
 			MigrationsAtOnce: r.Turns.limit, Tenancy: r.Tenancy,
 		},
 		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.starting(),
@@ -156,12 +156,31 @@ func (r *Reconciler) try(ctx context.Context, read pass.TrialRead) *pass.Trial {
 	if err != nil {
 		return &pass.Trial{Err: err}
 	}
-	trier, is := driver.(backends.Trier)
-	if !is {
-		return &pass.Trial{}
+	trial := &pass.Trial{}
+	if trier, is := driver.(backends.Trier); is {
+		trial.Against, trial.Err = trier.Try(ctx, read.Desired)
 	}
-	against, err := trier.Try(ctx, read.Desired)
-	return &pass.Trial{Against: against, Err: err}
+	if trial.Err == nil {
+		trial.Brought, trial.Err = r.brought(ctx, read)
+	}
+	return trial
+}
+
+// brought is what would go from the clusters with the backend that is left.
+func (r *Reconciler) brought(ctx context.Context, read pass.TrialRead) ([]backends.Dependent, error) {
+	driver, err := r.Backends.Driver(read.Source)
+	if err != nil {
+		return nil, fmt.Errorf("ask backend %s what goes with it: %w", read.Source, err)
+	}
+	bringer, is := driver.(backends.Bringer)
+	if !is {
+		return nil, nil
+	}
+	found, err := bringer.Brought(ctx, read.Desired.Workload, read.On)
+	if err != nil {
+		return nil, fmt.Errorf("ask backend %s what goes with it: %w", read.Source, err)
+	}
+	return found, nil
 }
 
 func refOf(namespace string, need plan.Need) sources.Ref {

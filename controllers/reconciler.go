@@ -45,6 +45,8 @@ type Reconciler struct {
 	Backends backends.Registry
 	// Kinds knows the workload kinds.
 	Kinds *interpreter.Registry
+	// Installation is that of the operator.
+	Installation string
 	// Sources reads what pods refer to.
 	Sources Sources
 	// LeaveOut are kinds of dependencies that are never read nor sent.
@@ -66,9 +68,10 @@ type Reconciler struct {
 	// StartGrace is how long after the first pass a backend may be not ready yet without the status saying so.
 	StartGrace time.Duration
 
-	first   atomic.Pointer[time.Time]
-	written writes
-	access  accesses
+	first     atomic.Pointer[time.Time]
+	written   writes
+	conflicts conflicts
+	access    accesses
 }
 
 // BackendEvent says that something about a FleetWorkload changed, on a backend or among what its pods refer to. With the
@@ -106,7 +109,12 @@ func (r *Reconciler) options() controller.Options {
 }
 
 // Reconcile takes one FleetWorkload one step closer to its spec.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	res, err := r.pass(ctx, req)
+	return r.ended(req.NamespacedName, res, err)
+}
+
+func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	fw := &v1alpha1.FleetWorkload{}
 	if err := r.Get(ctx, req.NamespacedName, fw); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -116,22 +124,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.written.ahead(fw) {
-		return ctrl.Result{}, nil
+	if since, ahead := r.written.ahead(fw); ahead {
+		return r.behind(ctx, since), nil
 	}
 	if lenient.Problem(fw) == "" && fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
-		return written(r.addFinalizer(ctx, fw))
+		return ctrl.Result{}, r.addFinalizer(ctx, fw)
 	}
 	d, err := r.decide(ctx, fw)
 	if err != nil {
-		return written(err)
+		return ctrl.Result{}, err
 	}
 	if err := r.keep(ctx, fw, d.Keep); err != nil {
 		return r.finish(ctx, fw, d.Fail(err))
 	}
 	outcomes := r.carryOut(ctx, d.Orders)
-	if outdated(outcomes) {
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	if err := outdated(outcomes); err != nil && !r.conflicts.last(req.NamespacedName) {
+		return ctrl.Result{}, err
 	}
 	r.remember(ctx, fw, d)
 	result := d.Conclude(outcomes)
@@ -149,6 +157,6 @@ func (r *Reconciler) addFinalizer(ctx context.Context, fw *v1alpha1.FleetWorkloa
 	if err := r.Patch(ctx, fw, patch); err != nil {
 		return fmt.Errorf("add finalizer to %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
-	r.written.remember(fw)
+	r.written.remember(fw, r.Clock.Now())
 	return nil
 }

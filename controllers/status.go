@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -23,19 +23,22 @@ import (
 // conflictRetry is how soon a pass that read an outdated object runs again.
 const conflictRetry = time.Second
 
+// behindForLong is how long the cache may lack our own write without a word in the log.
+const behindForLong = 30 * time.Second
+
 // finish is the one exit of a pass: it writes the status when it differs, or lets a deleted FleetWorkload go.
 func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, result pass.Result) (reconcile.Result, error) {
-	if conflict(result.Err) {
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	if conflict(result.Err) && !r.conflicts.last(client.ObjectKeyFromObject(fw)) {
+		return ctrl.Result{}, result.Err
 	}
 	if result.Gone {
 		r.Turns.end(client.ObjectKeyFromObject(fw))
-		return written(r.removeFinalizer(ctx, fw))
+		return ctrl.Result{}, r.removeFinalizer(ctx, fw)
 	}
 	if !result.Unchanged {
 		if err := r.writeStatus(ctx, fw, result.Status); err != nil {
 			if conflict(err) {
-				return written(err)
+				return ctrl.Result{}, err
 			}
 			return ctrl.Result{}, errors.Join(result.Err, err)
 		}
@@ -53,22 +56,31 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 	return ctrl.Result{RequeueAfter: result.Again}, result.Err
 }
 
-// outdated tells whether an order was refused because something has changed since it was read.
-func outdated(outcomes map[string]pass.Outcome) bool {
+// outdated is why an order was refused because something has changed since it was read; nil when none was.
+func outdated(outcomes map[string]pass.Outcome) error {
 	for _, done := range outcomes {
 		if conflict(done.Err) {
-			return true
+			return done.Err
 		}
 	}
-	return false
+	return nil
 }
 
-// written is the end of a pass whose last act was a write. An outdated object is read again rather than complained about.
-func written(err error) (reconcile.Result, error) {
-	if conflict(err) {
+// ended is the end of a pass. One that read something outdated runs again soon rather than complaining, unless that does not end.
+func (r *Reconciler) ended(key types.NamespacedName, res reconcile.Result, err error) (reconcile.Result, error) {
+	if r.conflicts.count(key, err); conflict(err) && !r.conflicts.last(key) {
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
-	return ctrl.Result{}, err
+	return res, err
+}
+
+// behind is the end of a pass that finds the cache without our own write of that time.
+func (r *Reconciler) behind(ctx context.Context, since time.Time) reconcile.Result {
+	if lacks := r.Clock.Now().Sub(since); lacks > behindForLong {
+		log.FromContext(ctx).Info("The cache does not show this FleetWorkload as it was last written; nothing is done with it until then",
+			"for", lacks.Round(time.Second).String())
+	}
+	return ctrl.Result{RequeueAfter: conflictRetry}
 }
 
 // starting is true while connections are made and caches fill for the first time. What they lack then is no news about
@@ -79,10 +91,9 @@ func (r *Reconciler) starting() bool {
 	return now.Sub(*r.first.Load()) < r.StartGrace
 }
 
-func conflict(err error) bool { return err != nil && apierrors.IsConflict(err) }
-
 func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) error {
-	if equality.Semantic.DeepEqual(fw.Status, status) {
+	same := equality.Semantic.DeepEqual
+	if same(fw.Status, status) {
 		return nil
 	}
 	packed, err := status.Pack()
@@ -91,11 +102,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload
 	}
 	before, after := fw.DeepCopy(), fw.DeepCopy()
 	before.Status, after.Status = *fw.Status.Bare(), *packed
+	if same(before.Status, after.Status) {
+		return nil // what it lacks has no room
+	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Status().Patch(ctx, after, patch); err != nil {
 		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
-	r.written.remember(after)
+	r.written.remember(after, r.Clock.Now())
 	r.announce(ctx, fw, status)
 	r.announceMigration(fw, fw.Status.Migration, status.Migration)
 	return nil

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -18,28 +19,29 @@ type writes struct {
 type version struct {
 	uid             types.UID
 	resourceVersion string
+	at              time.Time
 }
 
-// remember is called with what the API server answered to a write.
-func (w *writes) remember(obj client.Object) {
+// remember is called with what the API server answered to a write, and when.
+func (w *writes) remember(obj client.Object, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.by == nil {
 		w.by = map[types.NamespacedName]version{}
 	}
-	w.by[client.ObjectKeyFromObject(obj)] = version{obj.GetUID(), obj.GetResourceVersion()}
+	w.by[client.ObjectKeyFromObject(obj)] = version{obj.GetUID(), obj.GetResourceVersion(), now}
 }
 
-// ahead tells whether obj is from before our last write to it. The event of that write brings the next pass.
-func (w *writes) ahead(obj client.Object) bool {
+// ahead tells whether obj is from before our last write to it, and when that was. The event of that write brings the next pass.
+func (w *writes) ahead(obj client.Object) (since time.Time, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, known := w.by[client.ObjectKeyFromObject(obj)]
 	if !known || last.uid != obj.GetUID() {
-		return false
+		return time.Time{}, false
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.resourceVersion)
-	return err == nil && order < 0
+	return last.at, err == nil && order < 0
 }
 
 // forget is called when the object is gone.

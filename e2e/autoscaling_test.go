@@ -4,21 +4,18 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
-	"net"
-	"net/http"
-	"net/http/httptest"
+	"fmt"
 	"strconv"
-	"strings"
-	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/util/retry"
 	externalmetrics "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +33,7 @@ var _ = Describe("A HorizontalPodAutoscaler", Label("ocm", "karmada"), Ordered, 
 	BeforeAll(func(ctx SpecContext) {
 		sharedOperator(ctx)
 		namespace := newNamespace(ctx, "scaled")
-		queue = serveMetric(ctx, 20)
+		queue = serveMetric(ctx, hub(), externalmetrics.SchemeGroupVersion, 20)
 		for _, backend := range backends {
 			for name, division := range map[string]*v1alpha1.Division{"total": divided(), "each": nil} {
 				fw := workload(namespace, name+"-"+backend, backend, kinds[0], 1)
@@ -50,17 +47,8 @@ var _ = Describe("A HorizontalPodAutoscaler", Label("ocm", "karmada"), Ordered, 
 	for _, load := range []int64{20, 60, 30} {
 		It("settles at a load of "+strconv.FormatInt(load, 10), func(ctx SpecContext) {
 			queue.load.Store(load)
-			want := int32(load / 10)
 			for _, fw := range all {
-				eventually(ctx, fw, readyTimeout, func(g Gomega) {
-					g.Expect(fw.Spec.Replicas).To(HaveValue(Equal(want)))
-					g.Expect(isReady(fw)).To(BeTrue())
-					g.Expect(fw.Status.Replicas).To(HaveValue(Equal(want * units(fw))))
-					hpa := &autoscalingv2.HorizontalPodAutoscaler{}
-					g.Expect(hub().Get(ctx, client.ObjectKeyFromObject(fw), hpa)).To(Succeed())
-					g.Expect(hpa.Status.CurrentReplicas).To(Equal(want))
-					g.Expect(hpa.Status.DesiredReplicas).To(Equal(want))
-				})
+				settles(ctx, fw, int32(load/10))
 			}
 			generations := map[string]int64{}
 			for _, fw := range all {
@@ -75,7 +63,87 @@ var _ = Describe("A HorizontalPodAutoscaler", Label("ocm", "karmada"), Ordered, 
 			}
 		})
 	}
+
+	// As KEDA does it, which leaves all numbers from 1 on to a HorizontalPodAutoscaler.
+	It("leaves a workload alone that somebody takes to zero, until it is taken back", func(ctx SpecContext) {
+		for _, fw := range all {
+			writeScale(ctx, fw, 0)
+		}
+		for _, fw := range all {
+			eventually(ctx, fw, readyTimeout, func(g Gomega) {
+				g.Expect(isReady(fw)).To(BeTrue())
+				g.Expect(fw.Status.Replicas).To(HaveValue(BeZero()))
+				g.Expect(scalingActive(ctx, fw)).To(HaveField("Reason", "ScalingDisabled"))
+			})
+			for _, name := range world.members[:2] {
+				Expect(podsOf(ctx, fw, name)).To(BeEmpty())
+				obj, err := object(ctx, member(name), kinds[0], client.ObjectKeyFromObject(fw))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(obj).NotTo(BeNil(), fw.Name+" is gone from "+name)
+			}
+			Expect(fw.Spec.Replicas).To(HaveValue(BeZero()))
+		}
+		queue.load.Store(50)
+		for _, fw := range all {
+			writeScale(ctx, fw, 1)
+		}
+		for _, fw := range all {
+			settles(ctx, fw, 5)
+		}
+	})
 })
+
+// settles waits until a FleetWorkload has so many replicas, and its autoscaler is content with them.
+func settles(ctx context.Context, fw *v1alpha1.FleetWorkload, want int32) {
+	GinkgoHelper()
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{}
+	said := func() (text string) {
+		for _, c := range hpa.Status.Conditions {
+			text += fmt.Sprintf("%s=%s %s: %s; ", c.Type, c.Status, c.Reason, c.Message)
+		}
+		return text
+	}
+	eventually(ctx, fw, readyTimeout, func(g Gomega) {
+		g.Expect(hub().Get(ctx, client.ObjectKeyFromObject(fw), hpa)).To(Succeed())
+		g.Expect(fw.Spec.Replicas).To(HaveValue(Equal(want)), said)
+		g.Expect(isReady(fw)).To(BeTrue())
+		g.Expect(fw.Status.Replicas).To(HaveValue(Equal(want * units(fw))))
+		g.Expect(hpa.Status.CurrentReplicas).To(Equal(want), said)
+		g.Expect(hpa.Status.DesiredReplicas).To(Equal(want), said)
+	})
+}
+
+// scalingActive is the condition that says whether an autoscaler does anything.
+func scalingActive(ctx context.Context, fw *v1alpha1.FleetWorkload) (autoscalingv2.HorizontalPodAutoscalerCondition, error) {
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{}
+	err := hub().Get(ctx, client.ObjectKeyFromObject(fw), hpa)
+	for _, c := range hpa.Status.Conditions {
+		if c.Type == autoscalingv2.ScalingActive {
+			return c, err
+		}
+	}
+	return autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionUnknown}, err
+}
+
+// writeScale reads and writes the scale with the client of the Kubernetes project, which finds by discovery what a scale is: KEDA and
+// schedulers of replicas use it.
+func writeScale(ctx context.Context, fw *v1alpha1.FleetWorkload, replicas int32) {
+	GinkgoHelper()
+	scales, err := scale.NewForConfig(hub().rest, hub().RESTMapper(), dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(hub().discovery))
+	Expect(err).NotTo(HaveOccurred())
+	fleetWorkloads := v1alpha1.GroupVersion.WithResource("fleetworkloads").GroupResource()
+	// A status written in between is a conflict.
+	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		now, err := scales.Scales(fw.Namespace).Get(ctx, fleetWorkloads, fw.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now.Spec.Replicas = replicas
+		_, err = scales.Scales(fw.Namespace).Update(ctx, fleetWorkloads, now, metav1.UpdateOptions{})
+		return err
+	})).To(Succeed())
+}
 
 // units is how many pods one of spec.replicas is.
 func units(fw *v1alpha1.FleetWorkload) int32 {
@@ -106,69 +174,4 @@ func autoscaler(fw *v1alpha1.FleetWorkload, each int64) *autoscalingv2.Horizonta
 			},
 		},
 	}
-}
-
-// metricServer is the external metrics API with one metric.
-type metricServer struct {
-	load, asked atomic.Int64
-}
-
-// serveMetric registers one with the management cluster.
-func serveMetric(ctx context.Context, load int64) *metricServer {
-	GinkgoHelper()
-	m := &metricServer{}
-	m.load.Store(load)
-	server := httptest.NewTLSServer(m)
-	DeferCleanup(server.Close)
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	Expect(err).NotTo(HaveOccurred())
-	number, err := strconv.ParseInt(port, 10, 64)
-	Expect(err).NotTo(HaveOccurred())
-	group := externalmetrics.SchemeGroupVersion
-	for _, obj := range []map[string]any{
-		{
-			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "queue-metrics", "namespace": "default"},
-			"spec": map[string]any{"type": "ExternalName", "externalName": "localhost"},
-		},
-		{
-			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": group.Version + "." + group.Group},
-			"spec": map[string]any{
-				"group": group.Group, "version": group.Version, "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
-				"insecureSkipTLSVerify": true,
-				"service":               map[string]any{"name": "queue-metrics", "namespace": "default", "port": number},
-			},
-		},
-	} {
-		u := &unstructured.Unstructured{Object: obj}
-		Expect(hub().Create(ctx, u)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hub().Delete(ctx, u))).To(Succeed()) })
-	}
-	return m
-}
-
-// ServeHTTP implements http.Handler.
-func (m *metricServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	group := externalmetrics.SchemeGroupVersion
-	var answer any = metav1.APIResourceList{
-		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: group.String(),
-		APIResources: []metav1.APIResource{{Name: "queue", Namespaced: true, Kind: "ExternalMetricValueList", Verbs: metav1.Verbs{"get"}}},
-	}
-	if strings.Contains(r.URL.Path, "/namespaces/") {
-		m.asked.Add(1)
-		answer = externalmetrics.ExternalMetricValueList{
-			TypeMeta: typeOf(group.WithKind("ExternalMetricValueList")),
-			Items: []externalmetrics.ExternalMetricValue{{
-				TypeMeta: typeOf(group.WithKind("ExternalMetricValue")), MetricName: "queue",
-				Timestamp: metav1.Now(), Value: *resource.NewQuantity(m.load.Load(), resource.DecimalSI),
-			}},
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-	}
-}
-
-func typeOf(gvk schema.GroupVersionKind) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}
 }

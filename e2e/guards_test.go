@@ -29,7 +29,7 @@ var setBindingGVK = schema.GroupVersionKind{Group: "cluster.open-cluster-managem
 // only wants exactly one object of a type that belongs to a FleetWorkload.
 func only(ctx context.Context, fw *v1alpha1.FleetWorkload, gvk schema.GroupVersionKind, opts ...client.ListOption) *unstructured.Unstructured {
 	GinkgoHelper()
-	items, err := list(ctx, controlOf(fw.Spec.Backend), gvk, append(opts, client.MatchingLabels{v1alpha1.LabelUID: string(fw.UID)})...)
+	items, err := list(ctx, controlOf(fw.Spec.Backend), gvk, append(opts, client.MatchingLabels{v1alpha1.LabelUID: identity(fw)})...)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(items).To(HaveLen(1), "%s of %s", gvk.Kind, fw.Name)
 	return &items[0]

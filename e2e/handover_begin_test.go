@@ -135,7 +135,7 @@ var _ = Describe("A hand-over that cannot begin", Label("handover", "karmada", "
 		Consistently(func(g Gomega) {
 			for _, c := range convoys {
 				g.Expect(imprints(ctx, c.all)).To(Equal(c.before))
-				g.Expect(leftOn(ctx, otherBackend(c.backend), []string{string(c.all[0].fw.UID)})).To(BeEmpty())
+				g.Expect(leftOn(ctx, otherBackend(c.backend), []string{identity(c.all[0].fw)})).To(BeEmpty())
 			}
 		}).WithContext(ctx).WithTimeout(hold).Should(Succeed())
 		for _, each := range mend {
@@ -197,7 +197,7 @@ func forbid(ctx context.Context, backend string, fw *v1alpha1.FleetWorkload) (me
 			},
 		}}},
 		MatchConditions: []admissionv1.MatchCondition{{Name: "theirs", Expression: fmt.Sprintf(
-			"has(object.metadata.labels) && %[1]q in object.metadata.labels && object.metadata.labels[%[1]q] == %[2]q", v1alpha1.LabelUID, fw.UID)}},
+			"has(object.metadata.labels) && %[1]q in object.metadata.labels && object.metadata.labels[%[1]q] == %[2]q", v1alpha1.LabelUID, identity(fw))}},
 		Validations: []admissionv1.Validation{{Expression: "false", Message: "nothing moves on Sundays"}},
 	}}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
@@ -219,7 +219,7 @@ func forbid(ctx context.Context, backend string, fw *v1alpha1.FleetWorkload) (me
 	}
 	probe.SetNamespace("default")
 	probe.SetName("probe")
-	probe.SetLabels(map[string]string{v1alpha1.LabelUID: string(fw.UID)})
+	probe.SetLabels(map[string]string{v1alpha1.LabelUID: identity(fw)})
 	Eventually(func() error { return c.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).
 		Should(MatchError(ContainSubstring("nothing moves on Sundays")))
 	return func() { allow(ctx) }

@@ -74,7 +74,7 @@ var _ = Describe("A workload that is deleted during its hand-over", Label("hando
 			}
 			now, uids := imprints(ctx, c.all), []string{}
 			for _, r := range c.all {
-				uids = append(uids, string(r.fw.UID))
+				uids = append(uids, identity(r.fw))
 				if !strings.HasPrefix(r.name, "orphan-") {
 					continue
 				}

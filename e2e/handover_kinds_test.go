@@ -35,7 +35,7 @@ func (l life) firstStep() string {
 	return ""
 }
 
-// Every kind changes hands as a Deployment does.
+// Every kind changes hands as a Deployment does. A sample has half of the kinds, each in one direction.
 var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmada", "ocm", "sweep"), long, func() {
 	It("changes nothing on members, either way", func(ctx SpecContext) {
 		_, err := world.kubectlWith(ctx, otherKindsRole, lab.Karmada, "apply", "-f", "-")
@@ -47,7 +47,7 @@ var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmad
 		o, _ := ownOperator(ctx, "kinds", operatorOptions{everywhere: true, kinds: []any{describedBudget}})
 		o.start(ctx)
 		var convoys []*convoy
-		ways := eitherWay()
+		ways := deal("ways", deal("kinds", append(lives(), described()...))[0])
 		for i, b := range backends {
 			c := &convoy{backend: b, namespace: newNamespace(ctx, "kinds")}
 			for _, l := range ways[i] {
@@ -84,16 +84,15 @@ var _ = Describe("A hand-over of every kind", Label("handover", "kinds", "karmad
 	}, SpecTimeout(20*time.Minute))
 })
 
-// eitherWay deals the kinds out to the two directions. One that gets something from another kind goes with it, both ways.
-func eitherWay() [2][]life {
-	pair := []string{"sidecarset", "injected"}
-	isPair := func(l life) bool { return slices.Contains(pair, l.name) }
-	ways := halves("kinds", slices.DeleteFunc(append(lives(), described()...), isPair))
-	together := slices.DeleteFunc(lives(), func(l life) bool { return !isPair(l) })
-	for i := range ways {
-		ways[i] = slices.Concat(ways[i], together)
+// deal deals kinds out to two halves. One that gets something from another kind goes with it, and both are in both.
+func deal(name string, all []life) [2][]life {
+	isPair := func(l life) bool { return l.name == "sidecarset" || l.name == "injected" }
+	dealt := halves(name, slices.DeleteFunc(slices.Clone(all), isPair))
+	together := slices.DeleteFunc(slices.Clone(all), func(l life) bool { return !isPair(l) })
+	for i := range dealt {
+		dealt[i] = slices.Concat(dealt[i], together)
 	}
-	return ways
+	return dealt
 }
 
 // are waits until all are as their first step wants it, and lacks nothing else.

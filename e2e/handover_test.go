@@ -207,7 +207,7 @@ func traceless(ctx context.Context, all []*livedOn) {
 		var there, left []string
 		for _, r := range all {
 			if r.fw.Status.Backend != b {
-				there = append(there, string(r.fw.UID))
+				there = append(there, identity(r.fw))
 				left = append(left, marksOf(ctx, r, b)...)
 			}
 		}

@@ -87,11 +87,11 @@ func mayWrite(ctx context.Context, fw *v1alpha1.FleetWorkload, cluster string) (
 	Expect(err).NotTo(HaveOccurred())
 	for _, work := range works {
 		suspended, _, _ := unstructured.NestedBool(work.Object, "spec", "suspendDispatching")
-		if delivers(work, string(fw.UID)) && !suspended {
+		if delivers(work, identity(fw)) && !suspended {
 			names = append(names, "karmada")
 		}
 	}
-	ours := client.MatchingLabels{v1alpha1.LabelUID: string(fw.UID)}
+	ours := client.MatchingLabels{v1alpha1.LabelUID: identity(fw)}
 	works, err = list(ctx, controlOf("ocm"), manifestWork, client.InNamespace(cluster), ours)
 	Expect(err).NotTo(HaveOccurred())
 	for _, work := range works {

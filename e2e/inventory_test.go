@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,7 +64,19 @@ func labelled(ctx context.Context, c *cluster, selector string) ([]string, error
 	return found, nil
 }
 
-func ofWorkload(fw *v1alpha1.FleetWorkload) string { return v1alpha1.LabelUID + "=" + string(fw.UID) }
+func ofWorkload(fw *v1alpha1.FleetWorkload) string { return v1alpha1.LabelUID + "=" + identity(fw) }
+
+// installation names that of the scenarios' operators.
+const installation = "scenarios"
+
+// identity is by what backends know a workload.
+func identity(fw *v1alpha1.FleetWorkload) string {
+	GinkgoHelper()
+	carried := &metav1.PartialObjectMetadata{}
+	Expect(json.Unmarshal(fw.Spec.Template.Raw, carried)).To(Succeed())
+	ref := v1alpha1.WorkloadReference{APIVersion: carried.APIVersion, Kind: carried.Kind, Name: cmp.Or(carried.Name, fw.Name)}
+	return string(v1alpha1.Identity(installation, client.ObjectKeyFromObject(fw), ref))
+}
 
 // list lists objects of a type, whole.
 func list(ctx context.Context, c *cluster, gvk schema.GroupVersionKind, opts ...client.ListOption) ([]unstructured.Unstructured, error) {
@@ -98,7 +112,7 @@ func backendObjects(ctx context.Context, fw *v1alpha1.FleetWorkload, k kind) ([]
 		}
 		return err
 	}
-	ours := client.MatchingLabels{v1alpha1.LabelUID: string(fw.UID)}
+	ours := client.MatchingLabels{v1alpha1.LabelUID: identity(fw)}
 	if fw.Spec.Backend == "ocm" {
 		return all, firstError(
 			func() error { return add(placementGVK, nil, client.InNamespace(fw.Namespace)) },
@@ -112,7 +126,7 @@ func backendObjects(ctx context.Context, fw *v1alpha1.FleetWorkload, k kind) ([]
 		func() error { return add(k.gvk, nil, client.InNamespace(fw.Namespace), ours) },
 		func() error { return add(bindingGVK, nil, client.InNamespace(fw.Namespace)) },
 		func() error {
-			return add(workGVK, func(work unstructured.Unstructured) bool { return delivers(work, string(fw.UID)) })
+			return add(workGVK, func(work unstructured.Unstructured) bool { return delivers(work, identity(fw)) })
 		},
 	)
 }
@@ -154,7 +168,7 @@ func nothingLeftOf(ctx context.Context, backend string, all []*livedOn) {
 	GinkgoHelper()
 	var uids []string
 	for _, r := range all {
-		uids = append(uids, string(r.fw.UID))
+		uids = append(uids, identity(r.fw))
 		left, err := backendObjects(ctx, r.fw, kind{gvk: r.gvk()})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(left).To(BeEmpty(), "left of %s on %s", r.name, backend)

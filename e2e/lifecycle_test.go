@@ -39,7 +39,7 @@ var _ = forEach("A workload's life", func(backend string, k kind) {
 		plain, err := object(ctx, member(m[0]), k, client.ObjectKeyFromObject(fw))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(plain.GetLabels()).To(And(HaveKeyWithValue("team", "shop"), Not(HaveKey("channel")),
-			HaveKeyWithValue(v1alpha1.LabelUID, string(fw.UID))))
+			HaveKeyWithValue(v1alpha1.LabelUID, identity(fw))))
 		Expect(plain.GetAnnotations()).To(And(HaveKeyWithValue("example.com/owner", "shop"), Not(HaveKey("example.com/note")),
 			HaveKeyWithValue(v1alpha1.AnnotationRevision, fw.Status.Revision)))
 		other, err := object(ctx, member(m[1]), k, client.ObjectKeyFromObject(fw))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
 )
@@ -42,7 +44,7 @@ type operator struct {
 	management, karmada, ocm *proxy.Proxy
 	opts                     operatorOptions
 
-	metrics, health string
+	metrics, health, profiles string
 
 	mu  sync.Mutex
 	run *run
@@ -80,6 +82,8 @@ type operatorOptions struct {
 	tenancy map[string]any
 	// aliases are clusterAliases, as in the configuration file.
 	aliases []any
+	// installation is another one than that of the other scenarios.
+	installation string
 }
 
 var (
@@ -171,6 +175,7 @@ func newOperator(name string, opts operatorOptions) *operator {
 	}
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": "config.fleetworkload.io/v1alpha1", "kind": "OperatorConfiguration",
+		"installation": cmp.Or(opts.installation, installation),
 		"backends": append([]any{
 			map[string]any{"name": "karmada", "type": "Karmada", "connection": karmada, "karmada": karmadaOptions},
 			map[string]any{"name": "ocm", "type": "OCM", "connection": map[string]any{"kubeconfigFile": o.kubeconfig("ocm")},
@@ -216,13 +221,14 @@ func (o *operator) start(ctx context.Context) {
 
 func (o *operator) launch() {
 	GinkgoHelper()
-	o.metrics, o.health = freeAddress(), freeAddress()
+	o.metrics, o.health, o.profiles = freeAddress(), freeAddress(), freeAddress()
 	log, err := os.OpenFile(o.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	Expect(err).NotTo(HaveOccurred())
 	defer log.Close()
 	args := []string{
 		"--config=" + o.path("config.yaml"), "--kubeconfig=" + o.kubeconfig("management"), "--namespace=" + operatorNamespace,
-		"--metrics-bind-address=" + o.metrics, fmt.Sprintf("--metrics-open=%t", !o.opts.guardedMetrics), "--health-probe-bind-address=" + o.health, "--leader-elect=false",
+		"--metrics-bind-address=" + o.metrics, fmt.Sprintf("--metrics-open=%t", !o.opts.guardedMetrics), "--health-probe-bind-address=" + o.health,
+		"--pprof-bind-address=" + o.profiles, "--leader-elect=false",
 	}
 	if len(o.opts.namespaces) > 0 {
 		args = append(args, "--watch-namespaces="+strings.Join(o.opts.namespaces, ","))
@@ -287,14 +293,19 @@ var (
 	ownFrame = regexp.MustCompile(`(?m)^github\.com/fleetworkload/fleetworkload/(?:\S+/)?(\S+)\(`)
 )
 
-// hangsIn says what our goroutines wait for in a dump of them, passes first; it is empty without one.
+// hangsIn says what our goroutines waited for when the operator was ended; it is empty when it left no dump of them.
 func (o *operator) hangsIn() string {
 	raw, err := os.ReadFile(o.path("log"))
 	if err != nil {
 		return err.Error()
 	}
+	return waitsIn(string(raw))
+}
+
+// waitsIn says what our goroutines wait for in a dump of them, passes first; it is empty without one.
+func waitsIn(dump string) string {
 	var passes, others []string
-	for part := range strings.SplitSeq(string(raw), "\n\n") {
+	for part := range strings.SplitSeq(dump, "\n\n") {
 		state := goroutine.FindStringSubmatch(part)
 		var frames []string
 		for _, match := range ownFrame.FindAllStringSubmatch(part, 3) {
@@ -316,6 +327,48 @@ func (o *operator) hangsIn() string {
 		return ""
 	}
 	return "it was in " + strings.Join(all, "; ") + "; "
+}
+
+// doing says what the operator is busy with: what does not go on may hang in one of its passes, or wait for a worker.
+func (o *operator) doing() string {
+	r := o.current()
+	if r == nil || r.ended() {
+		return "operator " + o.name + " does not run"
+	}
+	resp, err := http.Get("http://" + o.profiles + "/debug/pprof/goroutine?debug=2")
+	if err != nil {
+		return "operator " + o.name + ": " + err.Error()
+	}
+	defer resp.Body.Close()
+	dump, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "operator " + o.name + ": " + err.Error()
+	}
+	line := "operator " + o.name + ": " + waitsIn(string(dump))
+	families, err := o.measures()
+	if err != nil {
+		return line + err.Error()
+	}
+	for _, name := range []string{"workqueue_depth", "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds"} {
+		line += fmt.Sprintf("%s %.1f, ", name, measure(families, name, "name", "fleetworkload"))
+	}
+	return line
+}
+
+// saidOf are the last lines of the log about a FleetWorkload.
+func (o *operator) saidOf(fw v1alpha1.FleetWorkload) []string {
+	const most, characters = 2, 400
+	raw, err := os.ReadFile(o.path("log"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var said []string
+	for line := range strings.SplitSeq(string(raw), "\n") {
+		if strings.Contains(line, fmt.Sprintf(`"namespace":%q`, fw.Namespace)) && strings.Contains(line, fmt.Sprintf(`"name":%q`, fw.Name)) {
+			said = append(said, line[:min(len(line), characters)])
+		}
+	}
+	return said[max(0, len(said)-most):]
 }
 
 // whatOperatorsDo ends the operators that run and names our functions that they were in: what does not go on may hang in one.

@@ -82,6 +82,8 @@ var parityCases = []parityCase{
 	{name: "weights", spec: `{replicas: 8, placement: {clusters: {}, division: {type: Divided, weights: [{clusters: {names: [member1]}, weight: 2}, {clusters: {}, weight: 1}]}}}`, want: "4 2 2"},
 	{name: "weights-by-label", spec: `{replicas: 6, placement: {clusters: {}, division: {type: Divided, preference: Weighted, weights: [{clusters: {selector: {matchLabels: {tier: a}}}, weight: 1}]}}}`, want: "3 - 3"},
 	{name: "at-least-one", spec: `{replicas: 5, placement: {clusters: {}, division: {type: Divided, weights: [{clusters: {names: [member3]}, weight: 100}, {clusters: {}, weight: 1}]}}}`, want: "1 1 3"},
+	{name: "own-number", spec: `{replicas: 8, placement: {clusters: {}, division: {type: Divided}}, overrides: [{clusters: {names: [member1]}, replicas: 5}]}`, want: "5 2 1"},
+	{name: "own-number-duplicated", spec: `{replicas: 2, placement: {clusters: {}}, overrides: [{clusters: {names: [member2]}, replicas: 3}, {clusters: {names: [member3]}, replicas: 0}]}`, want: "2 3 0"},
 	{name: "fewer-than-clusters", spec: `{replicas: 2, placement: {clusters: {}, division: {type: Divided}}}`, want: "1 1 -"},
 	{name: "divided-zero", spec: `{replicas: 0, placement: {clusters: {}, division: {type: Divided}}}`, want: "0 0 0"},
 	{name: "aggregated", template: "Asking", spec: `{replicas: 4, placement: {clusters: {names: [member2]}, division: {type: Divided, preference: Aggregated}}}`, want: "- 4 -"},

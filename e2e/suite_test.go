@@ -163,8 +163,8 @@ var _ = ReportAfterSuite("what failed and what took long", func(report Report) {
 	if path == "" {
 		return
 	}
-	const failures, slowest = 2400, 20 // characters; scenarios
-	text := slowestOf(report.SpecReports, slowest) + failuresOf(report.SpecReports, failures)
+	const failures, slowest = 4800, 12 // characters; scenarios
+	text := failuresOf(report.SpecReports, failures) + slowestOf(report.SpecReports, slowest)
 	Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
 })
 
@@ -187,10 +187,10 @@ func failuresOf(specs types.SpecReports, characters int) string {
 	var text strings.Builder
 	for _, spec := range failed {
 		at := spec.FailureLocation()
-		line := fmt.Sprintf("FAILED %s:%d %.40s: %.800s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage()))
+		line := fmt.Sprintf("FAILED %s:%d %.40s: %s", filepath.Base(at.FileName), at.LineNumber, spec.LeafNodeText, inShort(spec.FailureMessage()))
 		for _, entry := range spec.ReportEntries {
 			if entry.Name == entryFacts {
-				line += "; " + entryFacts + ": " + inShort(entry.Value.String())
+				line += "; " + entryFacts + ": " + inOneLine(entry.Value.String())
 			}
 		}
 		fmt.Fprintln(&text, line[:min(len(line), max(180, characters/len(failed)))])
@@ -199,8 +199,18 @@ func failuresOf(specs types.SpecReports, characters int) string {
 }
 
 // gomega's words around what a spec has to say.
-var aroundMessages = regexp.MustCompile(`(?s)^Timed out after [^\n]*\n|The function passed to \w+ (failed|returned)[^\n]*\n|\s+`)
+var aroundMessages = regexp.MustCompile(`(?s)The function passed to \w+ (failed|returned)[^\n]*\n|\s+`)
 
-func inShort(message string) string {
+func inOneLine(message string) string {
 	return strings.TrimSpace(aroundMessages.ReplaceAllString(message, " "))
+}
+
+// inShort is the beginning of a message and its end, which says what was wanted last.
+func inShort(message string) string {
+	const first, last = 800, 300 // characters
+	short := inOneLine(message)
+	if len(short) <= first+last {
+		return short
+	}
+	return short[:first] + " ... " + short[len(short)-last:]
 }

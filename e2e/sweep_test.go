@@ -44,6 +44,18 @@ func sweep(name string, n, certain int) (sample []int) {
 
 func whole() bool { return os.Getenv(envSweeps) == "whole" }
 
+// oneOf makes scenarios of which a sample has one of n.
+func oneOf(name string, n int) func(i int, text string, args ...any) {
+	return func(i int, text string, args ...any) {
+		if !sampling() || draw(name, n) == i {
+			It(text, append(args, Offset(1))...)
+		}
+	}
+}
+
+// sampling tells, before Ginkgo has a seed, whether a sample is taken.
+func sampling() bool { return !whole() && os.Getenv(envSeed) != "" }
+
 func seed() string { return cmp.Or(os.Getenv(envSeed), fmt.Sprint(GinkgoRandomSeed())) }
 
 // draw is a number below n that the seed decides.

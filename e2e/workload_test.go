@@ -56,11 +56,14 @@ var (
 	backends = []string{"karmada", "ocm"}
 )
 
-// forEach makes a container for every backend and kind.
+// forEach makes a container for every backend and kind. It is a sweep: a sample has one kind on one backend, and the other kind on the other.
 func forEach(text string, body func(backend string, k kind), args ...any) bool {
-	for _, b := range backends {
-		for _, k := range kinds {
-			all := append([]any{Label(b, k.label)}, args...)
+	for i, b := range backends {
+		for j, k := range kinds {
+			if sampling() && (i+j)%2 != draw(text, 2) {
+				continue
+			}
+			all := append([]any{Label(b, k.label, "sweep")}, args...)
 			Describe(fmt.Sprintf("%s: %s on %s", text, k.gvk.Kind, b), append(all, func() { body(b, k) })...)
 		}
 	}
@@ -320,8 +323,12 @@ func specOf(obj *unstructured.Unstructured) want {
 }
 
 func podsOf(ctx context.Context, fw *v1alpha1.FleetWorkload, name string) ([]corev1.Pod, error) {
+	return podsNamed(ctx, fw.Namespace, fw.Name, name)
+}
+
+func podsNamed(ctx context.Context, namespace, app, name string) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := member(name).List(ctx, &list, client.InNamespace(fw.Namespace), client.MatchingLabels{"app": fw.Name}); err != nil {
+	if err := member(name).List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": app}); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil

@@ -406,6 +406,41 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// docs/autoscaling.md: an autoscaler needs spec.replicas.
+func TestScaleNeedsReplicas(t *testing.T) {
+	fw := created(t, "unscaled")
+	fw.Spec.Replicas = nil
+	if err := api.Update(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+	const want = `the spec replicas field ".spec.replicas" does not exist`
+	if err := api.SubResource("scale").Get(t.Context(), fw, &autoscalingv1.Scale{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("want %q, got %v", want, err)
+	}
+
+	// Zero is a number, and so is what follows it.
+	fw.Spec.Replicas = ptr[int32](2)
+	if err := api.Update(t.Context(), fw); err != nil {
+		t.Fatal(err)
+	}
+	for _, replicas := range []int32{0, 1} {
+		scale := &autoscalingv1.Scale{}
+		if err := api.SubResource("scale").Get(t.Context(), fw, scale); err != nil {
+			t.Fatal(err)
+		}
+		scale.Spec.Replicas = replicas
+		if err := api.SubResource("scale").Update(t.Context(), fw, client.WithSubResourceBody(scale)); err != nil {
+			t.Fatal(err)
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(fw), fw); err != nil {
+			t.Fatal(err)
+		}
+		if fw.Spec.Replicas == nil || *fw.Spec.Replicas != replicas {
+			t.Errorf("want spec.replicas %d, got %v", replicas, fw.Spec.Replicas)
+		}
+	}
+}
+
 func TestColumns(t *testing.T) {
 	fw := created(t, "columns")
 	fw.Status.Backend, fw.Status.Ready, fw.Status.ClustersReady = "karmada", "10/12", "2/3"

@@ -170,6 +170,7 @@ type OCMOptions struct {
 }
 
 // Override changes the manifest on the clusters it selects.
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || has(self.clusters) && has(self.clusters.names) && size(self.clusters.names) > 0 && !has(self.clusters.exclude) && !has(self.clusters.selector) && !has(self.clusters.attributes)",message="replicas are for clusters that are chosen by clusters.names alone"
 type Override struct {
 	// name of the override, by which server-side apply and kustomize find it. A new name changes nothing on the clusters.
 	// +required
@@ -228,6 +229,14 @@ type Override struct {
 	// podAnnotations changes the annotations of the pods, in the pod template: most kinds make their pods anew for it.
 	// +optional
 	PodAnnotations *MetadataOverride `json:"podAnnotations,omitempty"`
+
+	// replicas is the number that each of the clusters runs, instead of spec.replicas or of its share of it. clusters chooses them by names
+	// alone: what a cluster is to run must not hang on a label. When division.type is Divided, the other clusters are divided what is left of
+	// spec.replicas, and numbers that add up to more than it are refused. A cluster that the placement does not choose gets nothing by it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Replicas *int32 `json:"replicas,omitempty"`
 
 	// partition holds back part of an update, for kinds that have one: a number of pods, or a percentage such as 50%.
 	// +optional

@@ -6,12 +6,14 @@ const (
 	LabelManagedBy = "fleetworkload.io/managed-by"
 	// ManagedByOperator is the value of LabelManagedBy.
 	ManagedByOperator = "fleetworkload"
-	// LabelUID is the UID of the FleetWorkload an object belongs to.
+	// LabelUID is the identity of the FleetWorkload an object belongs to: see Identity.
 	LabelUID = "fleetworkload.io/uid"
 	// LabelHistoryOf is on ControllerRevisions of the management cluster that keep what a FleetWorkload has shipped: its UID.
 	LabelHistoryOf = "fleetworkload.io/history-of"
 	// AnnotationOwner is the namespace/name of the FleetWorkload an object belongs to.
 	AnnotationOwner = "fleetworkload.io/owner"
+	// AnnotationInstallation is the installation of the operator whose FleetWorkload an object belongs to.
+	AnnotationInstallation = "fleetworkload.io/installation"
 	// AnnotationRevision is an annotation on target manifests, the revision they were rendered from, and on companions, a hash of them.
 	AnnotationRevision = "fleetworkload.io/revision"
 	// AnnotationConfirmRemoval is an annotation a person puts on a FleetWorkload to let a held removal proceed. Its

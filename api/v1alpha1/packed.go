@@ -11,14 +11,19 @@ import (
 	"strings"
 
 	k8sjson "sigs.k8s.io/json"
+
+	"github.com/fleetworkload/fleetworkload/api/internal/rows"
 )
 
 // mostPlain is how many bytes of JSON the records of clusters may have before they are packed: together with all else a status then stays
 // far from what a request to the API server, or an object in etcd, may have.
 const mostPlain = 96 << 10
 
-// mostUnpacked bounds what is unpacked; what the operator has packed is far below it.
-const mostUnpacked = 64 << 20
+// mostStored is what a whole status may have where that can be had without losing a record.
+const mostStored = 224 << 10
+
+// leastRows are shown all the same.
+const leastRows = 10
 
 // packedRow is what the three lists have at one index. They name the same clusters, mostly in the same order, so that a row repeats itself.
 type packedRow struct {
@@ -66,17 +71,47 @@ func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
 	if len(plain) <= mostPlain {
 		return &out, nil
 	}
-	rows := make([]packedRow, max(len(shares), len(migration), len(last)))
-	for i := range rows {
-		rows[i] = packedRow{at(shares, i), at(migration, i), at(last, i)}
+	all := make([]packedRow, max(len(shares), len(migration), len(last)))
+	if len(plain) > rows.MaxBytes || len(all) > rows.MaxRows {
+		return nil, fmt.Errorf("pack the records of clusters: %d of them in %d bytes are too much, %d in %d can be read again",
+			len(all), len(plain), rows.MaxRows, rows.MaxBytes)
+	}
+	for i := range all {
+		all[i] = packedRow{at(shares, i), at(migration, i), at(last, i)}
 	}
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // that level is one
-	if err := errors.Join(json.NewEncoder(w).Encode(rows), w.Close()); err != nil {
+	if err := errors.Join(rows.Write(w, all), w.Close()); err != nil {
 		return nil, fmt.Errorf("pack the records of clusters: %w", err)
 	}
 	out.Packed = base64.StdEncoding.EncodeToString(packed.Bytes())
-	return out.Bare(), nil
+	stored := out.Bare()
+	return stored, stored.shorten()
+}
+
+// shorten takes rows off a status that is too long, those first that need attention least. They are counted, like those for which there is
+// never room; the records of clusters are not touched.
+func (s *FleetWorkloadStatus) shorten() error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("measure the status: %w", err)
+	}
+	over, cut := len(raw)-mostStored, int32(0)
+	for over > 0 && len(s.Clusters) > leastRows {
+		end := len(s.Clusters) - 1
+		row, err := json.Marshal(s.Clusters[end])
+		if err != nil {
+			return fmt.Errorf("measure a row: %w", err)
+		}
+		s.Clusters, over, cut = s.Clusters[:end], over-len(row)-1, cut+1
+	}
+	if cut > 0 {
+		if s.Truncated != nil {
+			cut += *s.Truncated
+		}
+		s.Truncated = &cut
+	}
+	return nil
 }
 
 // Bare returns a status that was read as the API server has it: without the lists that are packed. s is not changed.
@@ -93,18 +128,17 @@ func (s *FleetWorkloadStatus) unpack() error {
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	raw, err := io.ReadAll(io.LimitReader(r, mostUnpacked))
-	if err != nil {
-		return fmt.Errorf("read: %w", err)
-	}
-	var rows []packedRow
-	if err := k8sjson.UnmarshalCaseSensitivePreserveInts(raw, &rows); err != nil {
-		return fmt.Errorf("decode its rows: %w", err)
-	}
 	var shares []ClusterShare
 	var migration, last []MigrationClusterStatus
-	for _, row := range rows {
+	bounded := &io.LimitedReader{R: r, N: rows.MaxBytes}
+	err = rows.Read(bounded, func(row packedRow) {
 		shares, migration, last = add(shares, row.Share), add(migration, row.Migration), add(last, row.Last)
+	})
+	if bounded.N <= 0 {
+		return fmt.Errorf("it unpacks to more than %d bytes", rows.MaxBytes)
+	}
+	if err != nil {
+		return err
 	}
 	if len(shares) > 0 && s.Placement == nil || len(migration)+len(last) > 0 && s.Migration == nil ||
 		len(last) > 0 && len(s.Migration.History) == 0 {

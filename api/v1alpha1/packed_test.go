@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -97,16 +98,20 @@ func TestWhatCannotBeUnpackedDoesNotDecode(t *testing.T) {
 		_ = w.Close()
 		return base64.StdEncoding.EncodeToString(b.Bytes())
 	}
-	whole := pack(`[{"migration":{"name":"m1"}}]`)
+	row := func(rows string) string { return pack("{}\n" + rows) }
+	whole := row(`{"migration":{"name":"=m1"}}`)
 	for name, test := range map[string]struct{ status, want string }{
 		"whole":            {`{"migration":{"to":"two"},"packed":"` + whole + `"}`, ""},
 		"no base64":        {`{"migration":{"to":"two"},"packed":"!"}`, "unpack status.packed"},
 		"no gzip":          {`{"migration":{"to":"two"},"packed":"aGVsbG8gd29ybGQhIQ=="}`, "unpack status.packed"},
 		"cut off":          {`{"migration":{"to":"two"},"packed":"` + whole[:len(whole)-8] + `"}`, "unpack status.packed"},
-		"no rows":          {`{"migration":{"to":"two"},"packed":"` + pack(`{"migration":1}`) + `"}`, "unpack status.packed"},
+		"no rows":          {`{"migration":{"to":"two"},"packed":"` + row(`{"migration":1}`) + `"}`, "unpack status.packed"},
+		"no texts":         {`{"migration":{"to":"two"},"packed":"` + pack(`[1]`) + `"}`, "unpack status.packed"},
+		"an unknown text":  {`{"migration":{"to":"two"},"packed":"` + row(`{"migration":{"name":"-1"}}`) + `"}`, "there is no text"},
+		"no new text":      {`{"migration":{"to":"two"},"packed":"` + row(`{"migration":{"name":"+"}}`) + `"}`, "there is no text"},
 		"no migration":     {`{"packed":"` + whole + `"}`, "what the status does not have"},
-		"no history":       {`{"migration":{"to":"two"},"packed":"` + pack(`[{"last":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
-		"no placement":     {`{"packed":"` + pack(`[{"share":{"name":"m1"}}]`) + `"}`, "what the status does not have"},
+		"no history":       {`{"migration":{"to":"two"},"packed":"` + row(`{"last":{"name":"=m1"}}`) + `"}`, "what the status does not have"},
+		"no placement":     {`{"packed":"` + row(`{"share":{"name":"=m1"}}`) + `"}`, "what the status does not have"},
 		"the status is no": {`{"packed":1}`, "cannot unmarshal"},
 	} {
 		status := &v1alpha1.FleetWorkloadStatus{}
@@ -117,5 +122,55 @@ func TestWhatCannotBeUnpackedDoesNotDecode(t *testing.T) {
 		if test.want == "" && (len(status.Migration.Clusters) != 1 || status.Migration.Clusters[0].Name != "m1") {
 			t.Errorf("%s: %+v", name, status.Migration)
 		}
+	}
+}
+
+// TestABombIsRefused: a few bytes that unpack to very many cost neither the time nor the memory of those, and do not decode.
+func TestABombIsRefused(t *testing.T) {
+	pack := func(parts ...string) string {
+		var b bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		for _, part := range parts {
+			_, _ = w.Write([]byte(part))
+		}
+		_ = w.Close()
+		return base64.StdEncoding.EncodeToString(b.Bytes())
+	}
+	long := strings.Repeat("x", 1<<20)
+	for name, test := range map[string]struct{ packed, want string }{
+		"zeros":           {pack(strings.Repeat("\x00", 512<<20>>3)), "read its texts"},
+		"blanks":          {pack("{}", strings.Repeat(" ", 64<<20)), "unpacks to more than"},
+		"empty rows":      {pack("{}", strings.Repeat("{}", 2<<20)), "more than 20000 rows"},
+		"one text, often": {pack(`{".migration.message":["`+long+`"]}`, `{"migration":{"message":"+"}}`, strings.Repeat(`{"migration":{"message":"-1"}}`, 900)), "it says more than"},
+		"a long text":     {pack(`{".migration.message":["` + strings.Repeat(long, 32) + `"]}`), "unpacks to more than"},
+		"many texts":      {pack(`{".x":["y"`, strings.Repeat(`,"y"`, 16<<20), `]}`), "unpacks to more than"},
+	} {
+		if len(test.packed) > 1<<20 {
+			t.Fatalf("%s: the schema would refuse it", name)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := json.Unmarshal([]byte(`{"migration":{"to":"two","history":[{"from":"one"}]},"packed":"`+test.packed+`"}`), &v1alpha1.FleetWorkloadStatus{})
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 64 {
+			t.Errorf("%s: it cost %d MiB", name, allocated)
+		}
+	}
+}
+
+// TestWhatCouldNotBeReadIsNotPacked: nothing is decided by a record that is lost.
+func TestWhatCouldNotBeReadIsNotPacked(t *testing.T) {
+	if _, err := recordsOf(20_001, 0, 0).Pack(); err == nil {
+		t.Error("more rows are packed than are read")
+	}
+	long := recordsOf(0, 9000, 0)
+	for i := range long.Migration.Clusters {
+		long.Migration.Clusters[i].Message = strings.Repeat("m", 1000)
+	}
+	if _, err := long.Pack(); err == nil {
+		t.Error("more is packed than is read")
 	}
 }

@@ -42,6 +42,12 @@ type FleetWorkloadStatus struct {
 	// +optional
 	Workload *WorkloadReference `json:"workload,omitempty"`
 
+	// identity is by what backends know this FleetWorkload: the label fleetworkload.io/uid of their objects. It is the same again for a
+	// FleetWorkload that is made anew, such as on a management cluster that was rebuilt.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Identity string `json:"identity,omitempty"`
+
 	// placement is what was decided when the spec was last carried out. What goes without being asked for is measured by it.
 	// +optional
 	Placement *PlacementRecord `json:"placement,omitempty"`
@@ -104,7 +110,7 @@ type FleetWorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
 
-	// truncated is how many clusters have no row because the list is full. The counts are complete all the same, and placement and
+	// truncated is how many clusters have no row because the list is full, or because the status would be too long. The counts are complete all the same, and placement and
 	// migration tell of every cluster.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -115,7 +121,7 @@ type FleetWorkloadStatus struct {
 	Migration *MigrationStatus `json:"migration,omitempty"`
 
 	// packed is there when placement.clusters, migration.clusters and migration.history[0].clusters together are too long to stand
-	// here as they are. They are in it instead, whole: base64 of gzip of JSON. kubectl fw status shows them.
+	// here as they are. They are in it instead, whole: base64 of gzip of JSON in which a text stands once. kubectl fw status shows them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1048576
 	Packed string `json:"packed,omitempty"`
@@ -138,13 +144,19 @@ type SpecRevision struct {
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Older *int32 `json:"older,omitempty"`
+
+	// observedGeneration is metadata.generation of the spec that was compared with this version last.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 }
 
 // ScaleStatus speaks of replicas in the unit of spec.replicas.
 // +kubebuilder:validation:MinProperties=1
 type ScaleStatus struct {
 	// replicas is how many pods there are, as the clusters report: of all clusters when division.type is Divided, and of one cluster on
-	// average, rounded up, when it is Duplicated. Clusters that have not reported do not count.
+	// average, rounded up, when it is Duplicated. Clusters that have not reported do not count, nor then those with a number of their own in
+	// spec.overrides, as long as there are others.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -44,6 +44,7 @@ const (
 	ruleValue       = "value and valueFrom exclude each other"
 	ruleValueFrom   = "set exactly one of secretKeyRef, configMapKeyRef and fieldRef"
 	ruleWave        = "set exactly one of clusters and size"
+	ruleReplicas    = "replicas are for clusters that are chosen by clusters.names alone"
 	rulePartition   = "must be a number of pods such as 3, or a percentage such as 50%"
 	ruleSize        = "must be a number of clusters from 1, such as 3, or a percentage such as 10%"
 	ruleDuration    = "must be a duration such as 90s, 10m or 1h30m"
@@ -114,6 +115,10 @@ func patch(op v1alpha1.PatchOp, value string) func(*v1alpha1.FleetWorkload) {
 func override(o v1alpha1.Override) func(*v1alpha1.FleetWorkload) {
 	o.Name = "eu"
 	return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Overrides = []v1alpha1.Override{o} }
+}
+
+func ownReplicas(s *v1alpha1.ClusterSelector) func(*v1alpha1.FleetWorkload) {
+	return override(v1alpha1.Override{Clusters: s, Replicas: ptr(int32(0))})
 }
 
 func overridesNamed(names ...string) func(*v1alpha1.FleetWorkload) {
@@ -190,6 +195,7 @@ func celCases() []validationCase { return append(ruleCases(), amountCases()...) 
 
 func ruleCases() []validationCase {
 	all := &v1alpha1.ClusterSelector{}
+	labelled := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	key, podIP := &v1alpha1.KeyReference{Name: "keys", Key: "a", Optional: ptr(true)}, &v1alpha1.FieldReference{FieldPath: "status.podIP"}
 	from := func(source v1alpha1.EnvVarSource) func(*v1alpha1.FleetWorkload) {
 		return variable(v1alpha1.EnvVar{ValueFrom: &source})
@@ -198,6 +204,14 @@ func ruleCases() []validationCase {
 		{"name of 63 characters", ruleName, named(strings.Repeat("a", 63)), ""},
 		{"name of 64 characters", ruleName, named(strings.Repeat("a", 64)), ruleName},
 
+		{"replicas of named clusters", ruleReplicas, ownReplicas(&v1alpha1.ClusterSelector{Names: []string{"m1", "m2"}}), ""},
+		{"replicas of every cluster", ruleReplicas, ownReplicas(nil), ruleReplicas},
+		{"replicas of any cluster", ruleReplicas, ownReplicas(all), ruleReplicas},
+		{"replicas by a label", ruleReplicas, ownReplicas(&v1alpha1.ClusterSelector{Selector: labelled}), ruleReplicas},
+		{"replicas of names with a label", ruleReplicas, ownReplicas(&v1alpha1.ClusterSelector{Names: []string{"m1"}, Selector: labelled}), ruleReplicas},
+		{"replicas of all but one", ruleReplicas, ownReplicas(&v1alpha1.ClusterSelector{Exclude: []string{"m1"}}), ruleReplicas},
+		{"replicas of names but one", ruleReplicas, ownReplicas(&v1alpha1.ClusterSelector{Names: []string{"m1"}, Exclude: []string{"m2"}}), ruleReplicas},
+		{"replicas by region", ruleReplicas, ownReplicas(byAttribute("Region")), ruleReplicas},
 		{"image with a registry", ruleImageParts, image(v1alpha1.ImageOverride{Registry: "example.com:5000"}), ""},
 		{"image with a repository", ruleImageParts, image(v1alpha1.ImageOverride{Repository: "library/nginx"}), ""},
 		{"image without any part", ruleImageParts, image(v1alpha1.ImageOverride{}), ruleImageParts},
@@ -310,6 +324,8 @@ func schemaCases() []validationCase {
 			PodLabels:      &v1alpha1.MetadataOverride{Set: map[string]string{"team": "shop"}},
 			PodAnnotations: &v1alpha1.MetadataOverride{Remove: []string{"example.com/note"}},
 		}), ""},
+		{"negative replicas of a cluster", "", override(v1alpha1.Override{
+			Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Replicas: ptr[int32](-1)}), "spec.overrides[0].replicas"},
 		{"overrides with names", "", overridesNamed("eu", "eu-2", strings.Repeat("a", 63)), ""},
 		{"override without a name", "", overridesNamed(""), "spec.overrides[0].name"},
 		{"override named in capitals", "", overridesNamed("EU"), "spec.overrides[0].name"},

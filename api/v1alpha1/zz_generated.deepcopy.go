@@ -1040,6 +1040,11 @@ func (in *Override) DeepCopyInto(out *Override) {
 		*out = new(MetadataOverride)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Replicas != nil {
+		in, out := &in.Replicas, &out.Replicas
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Partition != nil {
 		in, out := &in.Partition, &out.Partition
 		*out = new(intstr.IntOrString)
@@ -1258,6 +1263,11 @@ func (in *SpecRevision) DeepCopyInto(out *SpecRevision) {
 	if in.Older != nil {
 		in, out := &in.Older, &out.Older
 		*out = new(int32)
+		**out = **in
+	}
+	if in.ObservedGeneration != nil {
+		in, out := &in.ObservedGeneration, &out.ObservedGeneration
+		*out = new(int64)
 		**out = **in
 	}
 }

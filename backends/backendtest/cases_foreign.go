@@ -36,7 +36,15 @@ func foreignCases() []Case {
 			Name:  "R4: with conflictPolicy Fail a foreign member object is reported and left alone, also by Delete",
 			Rules: []string{"R4"},
 			kinds: bothKinds,
-			run:   foreignOnMember,
+			run:   func(s *session) { s.foreignOnMember(nobodys) },
+		},
+		{
+			Name:  "R4: with conflictPolicy Fail what another control plane has put on a member is left alone, also by Delete",
+			Rules: []string{"R4"},
+			kinds: bothKinds,
+			run: func(s *session) {
+				s.foreignOnMember(func(obj *unstructured.Unstructured) { s.env.Rival(s.t, s.cluster(0), obj) })
+			},
 		},
 		{
 			Name:  "R4: with conflictPolicy Adopt a foreign member object is taken over",
@@ -102,9 +110,10 @@ func foreignOnBackend(s *session) {
 	}
 }
 
-func foreignOnMember(s *session) {
+// foreignOnMember runs the plan where the first cluster has somebody else's object.
+func (s *session) foreignOnMember(give func(*unstructured.Unstructured)) {
 	p := s.newPlan("web", s.cluster(0), s.cluster(1))
-	was := s.foreignMember(s.cluster(0), p)
+	was := s.foreignMemberOf(s.cluster(0), p, give)
 	other := target(p, s.cluster(1))
 	s.until("the conflict to be reported", func() string {
 		missing, err := s.pass(p)
@@ -145,13 +154,26 @@ func (s *session) stillForeign(p plan, was *unstructured.Unstructured) {
 	if diff := cmp.Diff(was.GetLabels(), live.GetLabels()); diff != "" {
 		s.t.Errorf("labels of the foreign object changed (-before +after):\n%s", diff)
 	}
-	if mark := s.markOf(live); mark != "" {
+	if mark := s.markOf(live); mark != s.markOf(was) {
 		s.t.Errorf("the foreign object has our %s", mark)
+	}
+	for _, key := range s.env.OwnershipMarks {
+		if got, had := live.GetAnnotations()[key], was.GetAnnotations()[key]; got != had {
+			s.t.Errorf("annotation %s of the foreign object was %q and is %q", key, had, got)
+		}
 	}
 }
 
 // foreignMember creates somebody else's object of the plan's name on a cluster: other replicas, another image.
 func (s *session) foreignMember(cluster string, p plan) *unstructured.Unstructured {
+	s.t.Helper()
+	return s.foreignMemberOf(cluster, p, nobodys)
+}
+
+func nobodys(*unstructured.Unstructured) {}
+
+// foreignMemberOf makes it somebody's in particular.
+func (s *session) foreignMemberOf(cluster string, p plan, give func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	s.t.Helper()
 	theirs := p
 	theirs.image = "registry.k8s.io/pause:3.8"
@@ -159,6 +181,7 @@ func (s *session) foreignMember(cluster string, p plan) *unstructured.Unstructur
 	obj.SetLabels(map[string]string{"app": p.key.Name})
 	obj.SetAnnotations(nil)
 	mark(obj)
+	give(obj)
 	return s.createMember(cluster, p, obj)
 }
 

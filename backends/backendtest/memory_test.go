@@ -39,9 +39,12 @@ func environment(backend *backendtest.MemoryBackend) backendtest.Environment {
 		Owned:          backend.Owned,
 		Foreign:        backendtest.ForeignPlacement,
 		OwnershipMarks: []string{backendtest.MemoryOwner},
-		Timeout:        time.Minute,
-		Poll:           time.Millisecond,
-		Quiet:          50 * time.Millisecond,
+		Rival: func(_ *testing.T, _ string, obj *unstructured.Unstructured) {
+			obj.SetAnnotations(map[string]string{backendtest.MemoryOwner: "another/web"})
+		},
+		Timeout: time.Minute,
+		Poll:    time.Millisecond,
+		Quiet:   50 * time.Millisecond,
 	}
 }
 

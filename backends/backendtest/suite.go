@@ -51,6 +51,9 @@ type Environment struct {
 	// created it. Without it the case is skipped.
 	Foreign func(desired backends.Desired) *unstructured.Unstructured
 
+	// Rival makes of a member object, before it is created, one that another control plane of the kind has put on the cluster.
+	Rival func(t *testing.T, cluster string, obj *unstructured.Unstructured)
+
 	// OwnershipMarks are the keys of labels and annotations by which the backend marks a member object as its own.
 	OwnershipMarks []string
 

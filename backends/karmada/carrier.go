@@ -308,6 +308,8 @@ func (s carrierStep) judge(live *workv1alpha1.Work, c backends.Companion, ready 
 		return s
 	case conflicts(w) && c.Shared:
 		return s // it is used as it is
+	case w.ofAnother():
+		s.blocked = title + ": " + anotherMessage
 	case conflicts(w):
 		s.blocked = companions.ForeignMessage(title)
 	default:
@@ -418,7 +420,8 @@ func nextLeaving(
 	if !inContact(fleet, w.cluster) {
 		what += ", which cannot be reached"
 	}
-	orphan := obj != nil && companions.Policy(obj.GetKind(), policy) == v1alpha1.DeletionPolicyOrphan || need.Elsewhere()
+	// What another Karmada has put there has Karmada's label too, by which it would be deleted.
+	orphan := obj != nil && companions.Policy(obj.GetKind(), policy) == v1alpha1.DeletionPolicyOrphan || need.Elsewhere() || w.ofAnother()
 	release := orphan && untouchable(w)
 	if need.Observes(key.UID) {
 		// Karmada takes its marks off when it releases, and writes what the Work holds.
@@ -436,6 +439,7 @@ func nextLeaving(
 		step.patch.Spec.PreserveResourcesOnDeletion = &orphan
 		if insists {
 			insist(step.patch, obj)
+			step.patch.Annotations[companions.AnnotationContent] = contentOf(step.patch) + overwriting
 		}
 	case release && slices.Contains(live.Finalizers, executionFinalizer):
 		step.release = true
@@ -448,7 +452,7 @@ func nextLeaving(
 	return step
 }
 
-// insist has Karmada be able to release what a carrier delivers twice; see deletion.insist.
+// insist has Karmada be able to release what the Work delivers twice; see deletion.insist.
 func insist(after *workv1alpha1.Work, obj *unstructured.Unstructured) {
 	setMarks(obj, nil, map[string]string{workv1alpha2.ResourceConflictResolutionAnnotation: overwrite})
 	raw, err := obj.MarshalJSON()
@@ -456,7 +460,6 @@ func insist(after *workv1alpha1.Work, obj *unstructured.Unstructured) {
 		return // it was read from JSON
 	}
 	after.Spec.Workload.Manifests[0].Raw = raw
-	after.Annotations[companions.AnnotationContent] = contentOf(after) + overwriting
 }
 
 // contentOf is the hash of what a carrier delivers, whether or not it takes over what it finds.

@@ -439,10 +439,12 @@ func (w work) companion(o *backends.ClusterObservation) (foreign bool) {
 	case failed:
 		title := titleOf(w.Work)
 		o.Conflict, o.Applied, o.Current = o.Conflict || conflicts(w), metav1.ConditionFalse, false
-		if conflicts(w) {
+		switch kind, _, _ := strings.Cut(title, " "); {
+		case w.ofAnother():
+			o.Message = title + ": " + anotherMessage
+		case conflicts(w):
 			o.Message = companions.ForeignMessage(title)
-		} else {
-			kind, _, _ := strings.Cut(title, " ")
+		default:
 			o.Message = title + ": " + companions.Say(kind, applied.Message)
 		}
 	case o.Message == "" && o.Revision == "":

@@ -5,8 +5,10 @@ package karmada
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,6 +102,7 @@ func environment(t *testing.T) backendtest.Environment {
 			foreign.SetAnnotations(nil)
 			return foreign
 		},
+		Rival: func(_ *testing.T, cluster string, obj *unstructured.Unstructured) { putByAnother(cluster, obj) },
 		OwnershipMarks: []string{
 			"karmada.io/managed", "work.karmada.io/permanent-id", "resourcebinding.karmada.io/permanent-id",
 			"propagationpolicy.karmada.io/permanent-id", "work.karmada.io/name", "work.karmada.io/namespace",
@@ -119,6 +122,33 @@ func environment(t *testing.T) backendtest.Environment {
 		})
 	}
 	return env
+}
+
+// putByAnother gives the object all that another Karmada would have put on it, where the cluster has the same name there: the names of the
+// Work are the same, too.
+func putByAnother(cluster string, obj *unstructured.Unstructured) {
+	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(labels, map[string]string{
+		managedLabel: "true", "work.karmada.io/permanent-id": "0b1c-w", "resourcebinding.karmada.io/permanent-id": "0b1c-b",
+		"propagationpolicy.karmada.io/permanent-id": "0b1c-p",
+	})
+	maps.Copy(annotations, map[string]string{
+		"work.karmada.io/namespace": executionPrefix + cluster, "work.karmada.io/conflict-resolution": abort,
+		"work.karmada.io/name":                       names.GenerateWorkName(obj.GetKind(), obj.GetName(), obj.GetNamespace()),
+		"resourcebinding.karmada.io/name":            names.GenerateBindingName(obj.GetKind(), obj.GetName()),
+		"resourcebinding.karmada.io/namespace":       obj.GetNamespace(),
+		"propagationpolicy.karmada.io/name":          "theirs",
+		"propagationpolicy.karmada.io/namespace":     obj.GetNamespace(),
+		"resourcetemplate.karmada.io/uid":            "0b1c-t",
+		"resourcetemplate.karmada.io/generation":     "1",
+		"resourcetemplate.karmada.io/managed-labels": strings.Join(slices.Sorted(maps.Keys(labels)), ","),
+	})
+	annotations["resourcetemplate.karmada.io/managed-annotations"] = strings.Join(append(slices.Sorted(maps.Keys(annotations)), "resourcetemplate.karmada.io/managed-annotations"), ",")
+	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
 }
 
 func wrapped(cfg *rest.Config, gate backendtest.Gate) *rest.Config {

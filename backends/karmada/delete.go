@@ -31,9 +31,12 @@ func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, 
 	if live.binding != nil || len(live.works) > 0 {
 		step := decision{waiting: removalMessage(live.works, fleet)}
 		for _, w := range live.works {
-			if w.terminating() && (slices.Contains(d.spared, w.cluster) || d.untouchable(w)) {
+			if w.terminating() && d.withoutKarmada(w) {
 				step.release = append(step.release, w)
 			}
+		}
+		if live.binding == nil && live.template == nil {
+			d.leftBehind(&step)
 		}
 		if b := live.binding; b != nil && b.DeletionTimestamp == nil && len(b.OwnerReferences) == 0 && live.template == nil {
 			// The template was deleted and its dependents were left: the garbage collector will not come.
@@ -58,13 +61,54 @@ func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, 
 	return step
 }
 
+// leftBehind adds to the step what becomes of Works that nobody else deletes. A binding that goes takes the Works with it that
+// Karmada's cache shows: one that was made the moment before stays for ever (DeleteWorks in pkg/util/helper), as do all of a binding
+// whose finalizer somebody has taken off.
+func (d deletion) leftBehind(step *decision) {
+	step.tell = d.untold()
+	for _, w := range d.live.works {
+		switch {
+		case w.terminating() || slices.ContainsFunc(step.tell, func(t telling) bool { return t.work == w }):
+		case d.withoutKarmada(w) && slices.Contains(w.Finalizers, executionFinalizer):
+			step.release = append(step.release, w)
+		default:
+			step.discard = append(step.discard, w)
+		}
+	}
+}
+
+// untold are the Works that do not say yet what is to become of the member object, or with which Karmada could not release it twice
+// (see insist). Where there is no binding nobody tells them but us.
+func (d deletion) untold() (all []telling) {
+	for _, w := range d.live.works {
+		if d.withoutKarmada(w) {
+			continue
+		}
+		leaves := d.leaves(w)
+		insists := leaves && isApplied(w) && !adopts(w.Work)
+		if w.terminating() {
+			leaves, insists = w.preserved(), insists && w.preserved() // the one is decided, the other may be what it hangs in
+		}
+		if w.preserved() != leaves || insists {
+			all = append(all, telling{work: w, preserve: leaves, insists: insists})
+		}
+	}
+	return all
+}
+
+// withoutKarmada tells whether the Work goes without Karmada doing anything on the member.
+func (d deletion) withoutKarmada(w work) bool {
+	return slices.Contains(d.spared, w.cluster) || d.untouchable(w)
+}
+
 // deletion is what the steps of a deletion share.
 type deletion struct {
 	query backends.Query
 	live  world
 	// orphan means that member objects are released: by the policy, or because all clusters are observed.
 	orphan bool
-	// observed are the clusters whose member objects are neither deleted nor changed, whatever the policy. With Orphan, and when
+	// observed are the clusters whose member objects are neither deleted nor changed, whatever the policy: they are another backend's,
+	// or another Karmada's. With Orphan, and when
 	// they have no other owner who does it, Karmada releases those of which it can take its marks off without any other change.
 	// All other observed clusters are spared: with Delete, the member object's owner may have deleted it by now, and Karmada
 	// cannot release what is gone (https://github.com/karmada-io/karmada/issues/7463).
@@ -72,9 +116,9 @@ type deletion struct {
 }
 
 func newDeletion(q backends.Query, policy v1alpha1.DeletionPolicy, live world) deletion {
-	d := deletion{query: q, live: live}
+	d := deletion{query: q, live: live, observed: live.anothers()}
 	if !q.Alone() {
-		d.observed = live.observed()
+		d.observed = union(live.leftAlone(), live.observed())
 	}
 	owned := slices.ContainsFunc(live.clusters(), func(cluster string) bool { return !slices.Contains(d.observed, cluster) })
 	d.orphan = policy == v1alpha1.DeletionPolicyOrphan || len(d.observed) > 0 && !owned
@@ -98,7 +142,13 @@ func (d deletion) dropTemplate(fleet backends.Fleet, now time.Time) decision {
 	if live.policy == nil && live.binding == nil && len(live.works) == 0 {
 		return drop
 	}
+	if late := live.clustersOf(live.beingTried); len(late) > 0 && live.binding != nil {
+		return decision{waiting: awaitedOf("Karmada to dispatch the change before this one to ", late)}
+	}
 	if step, needed := spare(d.query, live, d.spared); needed {
+		return step
+	}
+	if step, needed := d.unspare(); needed {
 		return step
 	}
 	insist, insists := d.insist()
@@ -118,7 +168,10 @@ func (d deletion) dropTemplate(fleet backends.Fleet, now time.Time) decision {
 	if insists {
 		return insist
 	}
-	if reason := undecided(d.orphan, live); reason != "" {
+	if tell := d.untold(); live.binding == nil && len(tell) > 0 {
+		return decision{tell: tell, waiting: "the Works to show what becomes of the member objects"}
+	}
+	if reason := undecided(d.orphan, live); live.binding != nil && reason != "" {
 		return decision{waiting: reason}
 	}
 	var release []work
@@ -134,6 +187,27 @@ func (d deletion) dropTemplate(fleet backends.Fleet, now time.Time) decision {
 		return decision{waiting: unseenMessage(unseen, fleet), again: again}
 	}
 	return drop
+}
+
+// unspare is the next step of taking back that a cluster is spared: Karmada has applied its Work after all, or it was the other backend's
+// until that had nothing left. By a manifest that it cannot carry out Karmada deletes nothing.
+func (d deletion) unspare() (step decision, needed bool) {
+	live := d.live
+	if live.template == nil || live.binding == nil || live.binding.DeletionTimestamp != nil {
+		return decision{}, false
+	}
+	bySomeRule := sparedBy(live.override)
+	open := live.clustersOf(func(w work) bool {
+		return !w.terminating() && !slices.Contains(d.observed, w.cluster) && (w.spared() || slices.Contains(bySomeRule, w.cluster))
+	})
+	if len(open) == 0 {
+		return decision{}, false
+	}
+	step.waiting = "Karmada to take up again what is on " + list(open)
+	if want := withSpared(live.override, d.query.Key, d.spared); live.override != nil && !ssa.UpToDate(live.override, want) {
+		step.writes = []write{{object: want}}
+	}
+	return step, true
 }
 
 // leaves tells whether the Work's member object stays.
@@ -195,12 +269,7 @@ func undecided(orphan bool, live world) string {
 			return "Karmada to take up the deletion policy"
 		}
 	}
-	var late []string
-	for _, w := range live.works {
-		if w.preserved() != orphan && !w.terminating() {
-			late = append(late, w.cluster)
-		}
-	}
+	late := live.clustersOf(func(w work) bool { return w.preserved() != orphan && !w.terminating() })
 	if len(late) > 0 {
 		return "Karmada to take up the deletion policy for " + list(late)
 	}

@@ -53,6 +53,6 @@ func newObject(gvk schema.GroupVersionKind, namespace, name string, key backends
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator,
 		v1alpha1.LabelUID:       string(key.UID),
 	})
-	obj.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: key.String()})
+	obj.SetAnnotations(key.Annotations())
 	return obj
 }

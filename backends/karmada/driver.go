@@ -64,6 +64,7 @@ var (
 	_ backends.Driver    = (*Driver)(nil)
 	_ backends.Runner    = (*Driver)(nil)
 	_ backends.Trier     = (*Driver)(nil)
+	_ backends.Bringer   = (*Driver)(nil)
 	_ backends.PodReader = (*Driver)(nil)
 )
 
@@ -117,6 +118,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 func (d *Driver) Features() backends.Features {
 	return backends.Features{
 		backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true,
+		backends.FeatureKarmadaMarks: true,
 	}
 }
 
@@ -143,9 +145,11 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	if err != nil && backends.CodeOf(err) != backends.CodeKindNotServed {
 		return backends.Observation{}, err
 	}
+	earlier := live.earlier(query)
 	live = live.own(query)
 	live.retains = lesson.retains
 	o := translate(query, live, toFleet(clusters))
+	o.Earlier = earlier
 	o.Notes = slices.Clone(lesson.notes)
 	if err := d.observeCarriers(ctx, query, &o); err != nil {
 		return backends.Observation{}, err
@@ -484,7 +488,7 @@ func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstruct
 	}
 	obj := reference(want.GetAPIVersion(), want.GetKind(), want.GetNamespace(), want.GetName())
 	obj.SetAnnotations(found.Annotations)
-	return nameConflict(obj, q.Workload.Name)
+	return nameConflict(obj, q)
 }
 
 // showAgain puts the label back by which the cache has an object, when somebody took it off one of the workload's: it would be awaited
@@ -562,6 +566,26 @@ func (d *Driver) carryOut(ctx context.Context, step decision) error {
 			return err
 		}
 	}
+	for _, t := range step.tell {
+		if err := d.patchWork(ctx, t.work.Work, t.told(), "set preserveResourcesOnDeletion of"); err != nil {
+			return err
+		}
+	}
+	for _, w := range step.discard {
+		if err := d.discard(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discard deletes a Work that is still as it was seen: what it says of the member object is carried out.
+func (d *Driver) discard(ctx context.Context, w work) error {
+	seen := asSeen(w)
+	err := d.client.Delete(ctx, seen, client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return backends.Classify(fmt.Sprintf("delete work %s/%s", w.Namespace, w.Name), err)
+	}
 	return nil
 }
 
@@ -585,16 +609,24 @@ func (d *Driver) release(ctx context.Context, w work) error {
 	if !slices.Contains(w.Finalizers, executionFinalizer) {
 		return nil
 	}
-	kept := slices.DeleteFunc(slices.Clone(w.Finalizers), func(f string) bool { return f == executionFinalizer })
-	before := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace: w.Namespace, Name: w.Name, ResourceVersion: w.ResourceVersion, Finalizers: w.Finalizers,
-	}}
+	before := asSeen(w)
 	after := before.DeepCopy()
-	after.Finalizers = kept
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == executionFinalizer })
+	return d.patchWork(ctx, before, after, "release")
+}
+
+// asSeen is the Work with nothing but what tells which one it is, and which state of it.
+func asSeen(w work) *workv1alpha1.Work {
+	return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.Namespace, Name: w.Name, UID: w.UID, ResourceVersion: w.ResourceVersion, Finalizers: slices.Clone(w.Finalizers),
+	}}
+}
+
+// patchWork sends what differs, if the Work is still as it was seen.
+func (d *Driver) patchWork(ctx context.Context, before, after *workv1alpha1.Work, operation string) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := client.IgnoreNotFound(d.client.Patch(ctx, after, patch)); err != nil {
-		op := fmt.Sprintf("release work %s/%s", w.Namespace, w.Name)
-		return backends.Classify(op, err)
+		return backends.Classify(fmt.Sprintf("%s work %s/%s", operation, before.Namespace, before.Name), err)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -42,11 +43,32 @@ type write struct {
 	remove bool
 }
 
+// telling is what a Work is to say of the member object: whether it stays when the Work goes, and, when it insists, that Karmada may
+// write it though it lacks Karmada's label.
+type telling struct {
+	work              work
+	preserve, insists bool
+}
+
+// told is the Work with that.
+func (t telling) told() *workv1alpha1.Work {
+	after := t.work.DeepCopy()
+	after.Spec.PreserveResourcesOnDeletion = &t.preserve
+	if t.insists {
+		insist(after, t.work.manifest())
+	}
+	return after
+}
+
 // decision is the next step towards what is wanted: writes, in order, then Works to take Karmada's finalizer from, then
 // what is awaited. It is done when there is nothing to wait for.
 type decision struct {
 	writes  []write
 	release []work
+	// tell are Works without a binding that do not say yet what is to become of the member object; discard are those that do, and are
+	// to be deleted as they were seen.
+	tell    []telling
+	discard []work
 	waiting string
 	// again is after what time the next step may be another one although nothing has happened; 0 when it is not.
 	again time.Duration
@@ -55,7 +77,7 @@ type decision struct {
 // decide tells the next step. It is pure; what it is given is not changed.
 func decide(desired backends.Desired, want *rendered, live world) decision {
 	s := state{desired: desired, live: live}
-	observed := live.observed()
+	observed := union(live.observed(), live.leftAlone())
 	for _, cluster := range observed {
 		if !slices.Contains(want.clusters, cluster) && live.has(cluster) {
 			s.spared = append(s.spared, cluster)

@@ -341,6 +341,33 @@ func TestMissedChange(t *testing.T) {
 	l.delete("deleted", d, v1alpha1.DeletionPolicyDelete)
 }
 
+// TestLeftBehind deletes workloads whose binding has gone without its Works.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			l := newLive(t)
+			d := l.desired("r1", "registry.k8s.io/pause:3.9", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 2})
+			l.apply("create", d)
+			l.wantMember("member1", 1, "registry.k8s.io/pause:3.9", 2)
+			binding := reference("work.karmada.io/v1alpha2", "ResourceBinding", l.namespace, bindingName(d.Workload))
+			free := []byte(`{"metadata":{"finalizers":null}}`)
+			if err := l.backend.Patch(t.Context(), binding, client.RawPatch(types.MergePatchType, free)); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.backend.Delete(t.Context(), binding); err != nil {
+				t.Fatal(err)
+			}
+			l.delete("deleted", d, policy)
+			obj := l.member("member1")
+			if stays := policy == v1alpha1.DeletionPolicyOrphan; (obj != nil && obj.GetDeletionTimestamp() == nil) != stays {
+				t.Errorf("the member has %v", obj)
+			}
+		})
+	}
+}
+
 // TestLostCluster loses a cluster of its own in the middle of a workload's life.
 func TestLostCluster(t *testing.T) {
 	l := newLive(t)

@@ -72,9 +72,7 @@ func markAs(policy, other *unstructured.Unstructured) {
 // somebody has deleted the policy, every cluster whose Work is suspended and preserves is taken for one.
 func (l world) observed() []string {
 	if l.policy != nil {
-		all := slices.Concat(observedOf(l.policy), probedOf(l.policy))
-		slices.Sort(all)
-		return slices.Compact(all)
+		return union(observedOf(l.policy), probedOf(l.policy))
 	}
 	var clusters []string
 	for _, w := range l.works {
@@ -83,6 +81,13 @@ func (l world) observed() []string {
 		}
 	}
 	return slices.Compact(clusters)
+}
+
+// union are the names of both lists, sorted.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // spared tells whether the Work's manifest is one that Karmada cannot carry out.
@@ -133,9 +138,29 @@ func restated(policy *unstructured.Unstructured, key backends.Key) *unstructured
 	return out
 }
 
+// sparedBy are the clusters that the override policy spares.
+func sparedBy(override *unstructured.Unstructured) (clusters []string) {
+	if override == nil {
+		return nil
+	}
+	rules, _, _ := unstructured.NestedSlice(override.Object, "spec", "overrideRules")
+	for _, r := range rules {
+		if rule, _ := r.(map[string]any); carriesOut(r, sparing()) {
+			names, _, _ := unstructured.NestedStringSlice(rule, "targetCluster", "clusterNames")
+			clusters = append(clusters, names...)
+		}
+	}
+	return clusters
+}
+
+// sparing is what makes a manifest one that Karmada cannot carry out.
+func sparing() jsondiff.Op {
+	return jsondiff.Op{Op: jsondiff.OpReplace, Path: versionPath, Value: sparedVersion}
+}
+
 // withSpared returns the override policy with those clusters spared, and no others.
 func withSpared(override *unstructured.Unstructured, key backends.Key, clusters []string) *unstructured.Unstructured {
-	return withRule(override, key, clusters, jsondiff.Op{Op: jsondiff.OpReplace, Path: versionPath, Value: sparedVersion})
+	return withRule(override, key, clusters, sparing())
 }
 
 // withRule returns the override policy with that operation, as the last, for those clusters and no others.
@@ -143,7 +168,10 @@ func withRule(override *unstructured.Unstructured, key backends.Key, clusters []
 	out := restated(override, key)
 	rules, _, _ := unstructured.NestedSlice(out.Object, "spec", "overrideRules")
 	rules = slices.DeleteFunc(rules, func(r any) bool { return carriesOut(r, op) })
-	out.Object["spec"].(map[string]any)["overrideRules"] = append(rules, rule(clusters, op))
+	if len(clusters) > 0 { // a rule that names none is for all
+		rules = append(rules, rule(clusters, op))
+	}
+	out.Object["spec"].(map[string]any)["overrideRules"] = rules
 	return out
 }
 

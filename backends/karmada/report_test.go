@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
@@ -236,6 +237,82 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
+// TestAClusterThatHasLeftIsNamed: with the Work goes all that Karmada has there, but not its wish to render one when the cluster is back.
+func TestAClusterThatHasLeftIsNamed(t *testing.T) {
+	d, live := converged(t)
+	live.works = nil
+	d.Counterpart = backends.CounterpartActive
+	presence := func(fleet ...string) backends.Presence {
+		o, is := translate(d.Query, live, fleetOf(metav1.ConditionTrue, fleet...)).Of("m1")
+		if !is {
+			return backends.PresenceUnknown
+		}
+		return o.Presence
+	}
+	if got := presence(); got != backends.PresenceNamed {
+		t.Errorf("scheduled: %q", got)
+	}
+	if got := presence("m1"); got != backends.PresenceActive {
+		t.Errorf("scheduled, and the cluster is known: %q", got)
+	}
+	live.binding.Spec.Clusters = nil
+	if got := presence(); got != backends.PresenceNamed {
+		t.Errorf("in the policy alone: %q", got)
+	}
+	if got := presence("m1"); got != backends.PresenceActive {
+		t.Errorf("in the policy alone, and the cluster is known: %q", got)
+	}
+	unbound, now := live, metav1.Now()
+	unbound.binding, unbound.template = nil, live.template.DeepCopy()
+	unbound.template.SetDeletionTimestamp(&now)
+	for _, template := range []*unstructured.Unstructured{nil, unbound.template} {
+		unbound.template = template
+		if o := translate(d.Query, unbound, fleetOf(metav1.ConditionTrue, "m1")); len(o.Clusters) != 0 {
+			t.Errorf("in the policy alone, and the template is going: %+v", o.Clusters)
+		}
+	}
+	suspended, preserved := live, true
+	suspended.policy, suspended.binding = live.policy.DeepCopy(), live.binding.DeepCopy()
+	suspended.policy.Object["spec"].(map[string]any)["suspension"] = map[string]any{"dispatchingOnClusters": map[string]any{"clusterNames": []any{"m1"}}}
+	setObserved(suspended.policy, []string{"m1"})
+	suspended.binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policySuspension(suspended.policy)}
+	suspended.binding.Spec.PreserveResourcesOnDeletion = &preserved
+	if o := translate(d.Query, suspended, backends.Fleet{}); len(o.Clusters) != 0 {
+		t.Errorf("in the policy, and observed: %+v", o.Clusters)
+	}
+	if err := unstructured.SetNestedStringSlice(live.policy.Object, []string{"m2"}, "spec", "placement", "clusterAffinity", "clusterNames"); err != nil {
+		t.Fatal(err)
+	}
+	if got := presence(); got != backends.PresenceUnknown {
+		t.Errorf("nowhere: %q", got)
+	}
+	live.policy = nil
+	if got := presence(); got != backends.PresenceUnknown {
+		t.Errorf("without a policy, as before a hand-over: %q", got)
+	}
+	d.Counterpart = backends.CounterpartNone
+	if got := presence(); got != backends.PresenceUnknown {
+		t.Errorf("without a counterpart: %q", got)
+	}
+}
+
+// TestATemplateComesAfterItsPolicy: a policy that was left without a template names nobody (TestAClusterThatHasLeftIsNamed), since what it
+// names is another before there is a template again, and dispatching is suspended.
+func TestATemplateComesAfterItsPolicy(t *testing.T) {
+	_, live := converged(t)
+	live.template, live.binding, live.works = nil, nil, nil
+	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m2", replicas: 2})
+	step := decide(d, mustRender(t, d), live)
+	if len(step.writes) != 1 || step.writes[0].object.GetKind() != "PropagationPolicy" {
+		t.Fatalf("%+v", step)
+	}
+	policy := step.writes[0].object
+	placement, err := policyPlacement(policy)
+	if err != nil || !slices.Equal(placement.ClusterAffinity.ClusterNames, []string{"m2"}) || !suspendsAll(policySuspension(policy)) {
+		t.Errorf("%v: %+v", err, policy.Object["spec"])
+	}
+}
+
 // TestDeleteOrder: what is done next in each state of a deletion.
 func TestDeleteOrder(t *testing.T) {
 	yes, now := true, metav1.Now()
@@ -255,6 +332,8 @@ func TestDeleteOrder(t *testing.T) {
 		write, waits  string
 		remove        bool
 		releasedWorks int
+		// told and discarded count Works without a binding.
+		told, discarded int
 	}{
 		"delete begins with the template": {policy: "Delete", write: "CloneSet", remove: true, waits: "the template to go"},
 		"orphan begins with the policy": {policy: "Orphan", edit: insisting, write: "PropagationPolicy",
@@ -269,6 +348,8 @@ func TestDeleteOrder(t *testing.T) {
 			}},
 		"orphan waits for the works": {policy: "Orphan", waits: "Karmada to take up the deletion policy for m1",
 			edit: func(l *world) { preserving(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil }},
+		"which nobody but us tells when there is no binding": {policy: "Orphan", waits: "the Works to show what becomes of the member objects", told: 1,
+			edit: func(l *world) { preserving(l); l.binding, l.works[0].Spec.PreserveResourcesOnDeletion = nil, nil }},
 		"orphan then deletes the template": {policy: "Orphan", edit: preserving, write: "CloneSet", remove: true, waits: "the template to go"},
 		"a held cluster is let go first": {policy: "Orphan", waits: "Works to be released that were never dispatched", releasedWorks: 1,
 			edit: func(l *world) { preserving(l); l.works[0].Spec.SuspendDispatching = &yes }},
@@ -278,6 +359,24 @@ func TestDeleteOrder(t *testing.T) {
 		"without a policy orphan brings one": {policy: "Orphan", edit: func(l *world) { insisting(l); l.policy = nil }, write: "PropagationPolicy",
 			waits: "Karmada to take up what becomes of the member objects"},
 		"works are waited for": {policy: "Delete", edit: goneTemplate, waits: "Karmada to leave m1"},
+		"what the binding has left behind goes as it was seen": {policy: "Delete", waits: "Karmada to leave m1", discarded: 1,
+			edit: func(l *world) { l.template, l.binding = nil, nil }},
+		"or is told first to delete": {policy: "Delete", waits: "Karmada to leave m1", told: 1,
+			edit: func(l *world) { preserving(l); l.template, l.binding = nil, nil }},
+		"or to preserve": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *world) { l.template, l.binding = nil, nil }},
+		"or that Karmada may write it twice": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *world) {
+			preserving(l)
+			l.template, l.binding, l.works[0] = nil, nil, resolved(l.works[0], abort)
+		}},
+		"also when it hangs in that": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *world) {
+			preserving(l)
+			goneTemplate(l)
+			l.works[0] = resolved(l.works[0], abort)
+		}},
+		"without Karmada where that must not touch the member": {policy: "Delete", waits: "Karmada to leave m1", releasedWorks: 1,
+			edit: func(l *world) { makeObserved(l); l.template, l.binding = nil, nil }},
+		"and then goes": {policy: "Delete", waits: "Karmada to leave m1", discarded: 1,
+			edit: func(l *world) { makeObserved(l); l.template, l.binding, l.works[0].Finalizers = nil, nil, nil }},
 		"then the policy goes": {policy: "Delete", edit: func(l *world) { goneTemplate(l); l.works = nil }, write: "PropagationPolicy", remove: true, waits: "the policies to go"},
 		"an observed cluster that runs what is held is released by Karmada": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
 			edit: func(l *world) { ran(l); insisting(l) }},
@@ -309,8 +408,8 @@ func TestDeleteOrder(t *testing.T) {
 				c.edit(&live)
 			}
 			got := decideDelete(d.Query, c.policy, live, fleetOf(metav1.ConditionTrue, "m1"), time.Now())
-			if got.waiting != c.waits || len(got.release) != c.releasedWorks {
-				t.Errorf("waiting %q, releases %d", got.waiting, len(got.release))
+			if got.waiting != c.waits || len(got.release) != c.releasedWorks || len(got.tell) != c.told || len(got.discard) != c.discarded {
+				t.Errorf("waiting %q, releases %d, tells %d, discards %d", got.waiting, len(got.release), len(got.tell), len(got.discard))
 			}
 			switch {
 			case c.write == "" && len(got.writes) == 0:

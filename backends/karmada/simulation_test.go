@@ -58,6 +58,8 @@ type simulation struct {
 	made, shown map[string]bool
 	// foreign are the members whose object is somebody else's: without Karmada's label.
 	foreign map[string]bool
+	// another are the members whose object is another Karmada's: with Karmada's label.
+	another map[string]bool
 	// leaks are members on which it stayed when it was to be deleted.
 	leaks []string
 	// released are the clusters that another owner may write since it was said of them; trespasses are writes there.
@@ -381,11 +383,16 @@ func (s *simulation) execute() {
 		s.now.works[i] = newWork(obj)
 		switch {
 		case w.suspended():
+		case s.another[w.cluster] && w.spared():
+			s.say(i, metav1.ConditionFalse, "AppliedFailed", "no matches for kind")
+		case s.another[w.cluster] && !adopts(w.Work):
+			s.say(i, metav1.ConditionFalse, "AppliedFailed", sayAnother)
 		case s.foreign[w.cluster] && !adopts(w.Work):
 			s.say(i, metav1.ConditionFalse, "AppliedFailed", conflictMessage)
 		default:
 			s.deliver(w.cluster, what(w.manifest()))
 			s.made[w.cluster], s.foreign[w.cluster] = true, false
+			delete(s.another, w.cluster)
 			s.say(i, metav1.ConditionTrue, "AppliedSuccessful", "")
 		}
 	}
@@ -428,6 +435,7 @@ func (s *simulation) leave(w work) {
 	delete(s.executed, w.cluster)
 	switch {
 	case w.spared():
+	case w.preserved() && s.another[w.cluster]: // it is refused until the driver lets the Work go
 	case w.preserved():
 		s.deliver(w.cluster, "released: "+what(w.manifest()))
 	case s.made[w.cluster] && !s.shown[w.cluster]:

@@ -61,10 +61,43 @@ func translate(q backends.Query, live world, fleet backends.Fleet) backends.Obse
 	for _, w := range live.works {
 		byCluster[w.cluster] = r.read(w)
 	}
+	if q.Counterpart != backends.CounterpartNone {
+		r.readNamed(byCluster, fleet)
+	}
 	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
 		o.Clusters = append(o.Clusters, byCluster[name])
 	}
 	return o
+}
+
+// readNamed reports the clusters for which Karmada has no Work yet, or none any more, and will render one: at once, or as soon as it knows
+// the cluster again. Nothing is to be said of one that it does not know and would not write to.
+func (r reader) readNamed(byCluster map[string]backends.ClusterObservation, fleet backends.Fleet) {
+	rendered := map[string]bool{}
+	for _, w := range r.live.works {
+		rendered[w.cluster] = true
+	}
+	named := slices.Collect(maps.Keys(r.scheduled))
+	if r.live.policy != nil && r.live.template != nil && r.live.template.GetDeletionTimestamp() == nil {
+		// What cannot be read names nobody, and where there is no template any more nothing will be rendered.
+		if placement, _ := policyPlacement(r.live.policy); placement.ClusterAffinity != nil {
+			named = append(named, placement.ClusterAffinity.ClusterNames...)
+		}
+	}
+	for _, name := range named {
+		_, known := fleet.Get(name)
+		_, told := byCluster[name]
+		switch c := (backends.ClusterObservation{Cluster: name, Applied: metav1.ConditionUnknown}); {
+		case rendered[name], known && told:
+		case known:
+			byCluster[name] = c
+		case r.suspends(name):
+			delete(byCluster, name)
+		default:
+			c.Presence = backends.PresenceNamed
+			byCluster[name] = c
+		}
+	}
 }
 
 // reader is what the reports of all clusters are read with.
@@ -111,10 +144,7 @@ func (r reader) read(w work) backends.ClusterObservation {
 		return r.readProbe(w, manifest, c)
 	}
 	if applied := w.applied(); applied != nil && !ofEarlierProbe(manifest, applied) {
-		if applied.Status != metav1.ConditionTrue {
-			c.Message = applied.Message
-		}
-		c.Conflict = applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, conflictMessage)
+		w.readApplied(applied, &c)
 		if !removing && wasTakenUp(w, manifest, c.Status) {
 			c.Applied = applied.Status
 		}
@@ -125,6 +155,17 @@ func (r reader) read(w work) backends.ClusterObservation {
 	}
 	c.Current = c.Applied == metav1.ConditionTrue && len(c.Status) > 0 && r.isCurrent(w, manifest, c)
 	return c
+}
+
+// readApplied reads what Karmada says of a manifest that it could not apply.
+func (w work) readApplied(applied *metav1.Condition, c *backends.ClusterObservation) {
+	if applied.Status != metav1.ConditionTrue {
+		c.Message = applied.Message
+	}
+	c.Conflict = applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, conflictMessage)
+	if w.ofAnother() {
+		c.Message = anotherMessage
+	}
 }
 
 // wasTakenUp tells whether the Applied condition may speak about the manifest that the Work holds: the condition says

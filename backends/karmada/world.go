@@ -2,6 +2,7 @@ package karmada
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,6 +126,16 @@ func (l world) runs(cluster string) bool {
 	})
 }
 
+// earlier is why a workload is refused of which a FleetWorkload of this name is here, and another one: of another installation, or an earlier one.
+func (l world) earlier(q backends.Query) error {
+	for _, obj := range []*unstructured.Unstructured{l.template, l.policy, l.override} {
+		if obj != nil && obj.GetAnnotations()[v1alpha1.AnnotationOwner] == q.Key.String() && obj.GetLabels()[v1alpha1.LabelUID] != string(q.Key.UID) {
+			return nameConflict(obj, q)
+		}
+	}
+	return nil
+}
+
 // own returns the world without what belongs to others.
 func (l world) own(q backends.Query) world {
 	mine := func(obj *unstructured.Unstructured) *unstructured.Unstructured {
@@ -184,7 +195,7 @@ func policyPlacement(policy *unstructured.Unstructured) (policyv1alpha1.Placemen
 func checkOwners(q backends.Query, live world) error {
 	for _, obj := range []*unstructured.Unstructured{live.template, live.policy, live.override} {
 		if obj != nil && obj.GetLabels()[v1alpha1.LabelUID] != string(q.Key.UID) {
-			return nameConflict(obj, q.Workload.Name)
+			return nameConflict(obj, q)
 		}
 	}
 	if b := live.binding; b != nil {
@@ -235,14 +246,14 @@ func claimOf(q backends.Query, obj metav1.Object) (claim string) {
 	return claim
 }
 
-func nameConflict(obj *unstructured.Unstructured, value string) error {
+func nameConflict(obj *unstructured.Unstructured, q backends.Query) error {
 	whose := "an object that the operator did not create"
 	if owner := obj.GetAnnotations()[v1alpha1.AnnotationOwner]; owner != "" {
 		whose = "an object of FleetWorkload " + owner
 	}
 	return &backends.Error{
-		Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: value,
+		Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
 		Message: fmt.Sprintf("%s %s/%s on the Karmada control plane is %s", obj.GetKind(), obj.GetNamespace(), obj.GetName(), whose),
-		Remedy:  "choose another name, or delete that object",
+		Remedy:  cmp.Or(q.Key.EarlierLife(obj.GetAnnotations()), "choose another name, or delete that object"),
 	}
 }

@@ -1,6 +1,7 @@
 package ocm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,7 +189,7 @@ func (d *Driver) refuseEarlier(ctx context.Context, key backends.Key) error {
 			return &backends.Error{
 				Code: backends.CodeNameConflict, Value: obj.GetNamespace() + "/" + obj.GetName(),
 				Message: "the hub has a " + obj.GetKind() + " of an earlier FleetWorkload of this name",
-				Remedy:  "wait until that one is deleted, or delete its objects on the hub",
+				Remedy:  cmp.Or(key.EarlierLife(obj.GetAnnotations()), "wait until that one is deleted, or delete its objects on the hub"),
 			}
 		}
 	}

@@ -62,6 +62,7 @@ func TestConformance(t *testing.T) {
 		Foreign: func(desired backends.Desired) *unstructured.Unstructured {
 			return f.foreignWork(t, desired)
 		},
+		Rival: f.putByAnother,
 		InvalidOptions: &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{
 			Placement: &runtime.RawExtension{Raw: []byte(`{"predicates": []}`)},
 		}},
@@ -80,6 +81,24 @@ func TestConformance(t *testing.T) {
 	// The suite tells clusters apart by the first one's attributes and labels.
 	env.Clusters[0], env.Clusters[2] = env.Clusters[2], env.Clusters[0]
 	backendtest.Run(t, env)
+}
+
+// putByAnother makes the object one that the agent of another hub has applied.
+func (f *fleet) putByAnother(t *testing.T, cluster string, obj *unstructured.Unstructured) {
+	t.Helper()
+	applied := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"hubHash": "another-hub", "agentID": "another-agent", "manifestWorkName": obj.GetName(),
+	}}}
+	applied.SetAPIVersion("work.open-cluster-management.io/v1")
+	applied.SetKind("AppliedManifestWork")
+	applied.SetGenerateName("another-hub-")
+	if err := f.clients[cluster].Create(t.Context(), applied); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.clients[cluster].Delete(context.Background(), applied) })
+	obj.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: applied.GetAPIVersion(), Kind: applied.GetKind(), Name: applied.GetName(), UID: applied.GetUID(),
+	}})
 }
 
 // logged writes every request that changes something to the test's log.

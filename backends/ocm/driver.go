@@ -49,15 +49,18 @@ type Driver struct {
 	sizes sizes
 	// contests bound how often the same manifest is put through against somebody on the member.
 	contests contests
+	// brought spares asking who has brought definitions of kinds.
+	brought broughtDefinitions
 
 	mu        sync.Mutex
 	lastError error
 }
 
 var (
-	_ backends.Driver = (*Driver)(nil)
-	_ backends.Runner = (*Driver)(nil)
-	_ backends.Trier  = (*Driver)(nil)
+	_ backends.Driver  = (*Driver)(nil)
+	_ backends.Runner  = (*Driver)(nil)
+	_ backends.Trier   = (*Driver)(nil)
+	_ backends.Bringer = (*Driver)(nil)
 )
 
 // New makes a driver for the hub that cfg leads to. It sends nothing; Run fills the caches without which every method
@@ -92,7 +95,9 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 
 // Features implements backends.Driver.
 func (d *Driver) Features() backends.Features {
-	return backends.Features{backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true}
+	return backends.Features{
+		backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true, backends.FeatureOCMMarks: true,
+	}
 }
 
 // Clusters implements backends.Driver.
@@ -131,7 +136,11 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	if err != nil {
 		return observation, err
 	}
-	observation.Found = len(works)+len(placements) > 0
+	if observation.Found = len(works)+len(placements) > 0; !observation.Found {
+		if observation.Earlier = d.refuseEarlier(ctx, query.Key); backends.CodeOf(observation.Earlier) != backends.CodeNameConflict && observation.Earlier != nil {
+			return observation, observation.Earlier
+		}
+	}
 	for _, work := range works {
 		r, err := d.reports.read(work)
 		if err != nil {

@@ -121,7 +121,7 @@ func newOwnedObject(gvk schema.GroupVersionKind, key backends.Key, namespace, na
 		v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator,
 		v1alpha1.LabelUID:       string(key.UID),
 	})
-	obj.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: key.String()})
+	obj.SetAnnotations(key.Annotations())
 	return obj
 }
 

@@ -130,6 +130,11 @@ func (l *live) connect(b config.Backend) (backend, error) {
 		if trier, is := driver.(backends.Trier); is {
 			out.try = func(desired backends.Desired) ([]string, error) { return trier.Try(l.ctx, desired) }
 		}
+		if bringer, is := driver.(backends.Bringer); is {
+			out.brought = func(workload backends.Workload, clusters []string) ([]backends.Dependent, error) {
+				return bringer.Brought(l.ctx, workload, clusters)
+			}
+		}
 		return err
 	})
 	return out, err

@@ -155,7 +155,7 @@ func (r *rehearsal) read(in *pass.In, reads pass.Reads, unusable error) {
 		in.Turn = &turn
 	}
 	if reads.Trial != nil {
-		in.Trial = r.try(reads.Trial.Desired)
+		in.Trial = r.try(*reads.Trial)
 	}
 }
 
@@ -167,13 +167,16 @@ func (r *rehearsal) object(format string, args ...any) {
 	}
 }
 
-// try has the target's driver say what it could not write, and its API server what it would refuse.
-func (r *rehearsal) try(desired backends.Desired) *pass.Trial {
-	if _, err := r.target.rendered(desired); err != nil || r.target.try == nil {
-		return &pass.Trial{Err: err}
+// try has the target's driver say what it could not write, and its API server what it would refuse; and the present one what would go with it.
+func (r *rehearsal) try(read pass.TrialRead) *pass.Trial {
+	trial := &pass.Trial{}
+	if _, trial.Err = r.target.rendered(read.Desired); trial.Err == nil && r.target.try != nil {
+		trial.Against, trial.Err = r.target.try(read.Desired)
 	}
-	against, err := r.target.try(desired)
-	return &pass.Trial{Against: against, Err: err}
+	if trial.Err == nil && r.from.brought != nil {
+		trial.Brought, trial.Err = r.from.brought(read.Desired.Workload, read.On)
+	}
+	return trial
 }
 
 // lookAtPresent tells what keeps the operator from a migration before it looks at the target.

@@ -166,6 +166,8 @@ type backend struct {
 	observe func(backends.Query) (backends.Observation, error)
 	// try asks the live backend what stands against carrying a workload out. It is nil offline.
 	try func(backends.Desired) ([]string, error)
+	// brought asks the live backend what a workload needs on clusters and would lose with it. It is nil offline.
+	brought func(workload backends.Workload, clusters []string) ([]backends.Dependent, error)
 	// aliases are those of the operator's configuration.
 	aliases plan.Aliases
 	// tenancy is that of the operator's configuration; offline nothing bounds what may be rendered.

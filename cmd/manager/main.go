@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -56,6 +57,7 @@ type options struct {
 	metricsAddress string
 	metricsOpen    bool
 	healthAddress  string
+	pprofAddress   string
 	leaderElect    bool
 	watched        []string
 	concurrency    int
@@ -80,6 +82,8 @@ func main() {
 	flags.BoolVar(&opts.metricsOpen, "metrics-open", false,
 		"serve metrics over plain HTTP to everybody; otherwise over TLS, to who may get the path /metrics on the management cluster")
 	flags.StringVar(&opts.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flags.StringVar(&opts.pprofAddress, "pprof-bind-address", "0",
+		"address of Go profiles and stacks, for who looks for what the operator does; open to all who reach it, so give a loopback one; 0 turns it off")
 	flags.BoolVar(&opts.leaderElect, "leader-elect", true, "let only one of several replicas work")
 	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
 	flags.IntVar(&opts.concurrency, "concurrency", 12, "how many FleetWorkloads are reconciled at once")
@@ -168,6 +172,7 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 		Scheme:                  scheme,
 		Metrics:                 opts.metricsServer(),
 		HealthProbeBindAddress:  opts.healthAddress,
+		PprofBindAddress:        opts.pprofAddress,
 		LeaderElection:          opts.leaderElect,
 		LeaderElectionID:        "fleetworkload.fleetworkload.io",
 		LeaderElectionNamespace: opts.namespace,
@@ -206,6 +211,20 @@ func tenancyOf(cfg config.Configuration, own string) tenancy.Tenancy {
 	t := cfg.Tenancy
 	t.SystemNamespaces = append(slices.Clone(t.SystemNamespaces), own)
 	return t
+}
+
+// installationOf is the configured name of this installation, or else the identity of its management cluster.
+func installationOf(ctx context.Context, management client.Reader, cfg config.Configuration) (string, error) {
+	if cfg.Installation != "" {
+		return cfg.Installation, nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := management.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return "", fmt.Errorf("read the namespace %s of the management cluster, whose UID names this installation: %w; set installation in the "+
+			"operator's configuration instead", metav1.NamespaceSystem, err)
+	}
+	return string(namespace.UID), nil
 }
 
 // setup wires connections, drivers and the reconciler together.
@@ -255,8 +274,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err := mgr.Add(dependencies); err != nil {
 		return fmt.Errorf("add watches of dependencies: %w", err)
 	}
+	installation, err := installationOf(ctx, mgr.GetAPIReader(), cfg)
+	if err != nil {
+		return err
+	}
+	ctrl.Log.Info("What backends carry out is marked with the installation", "installation", installation)
 	reconciler := &controllers.Reconciler{
 		Client:            mgr.GetClient(),
+		Installation:      installation,
 		Kinds:             kinds,
 		Sources:           dependencies,
 		LeaveOut:          cfg.Dependencies.LeaveOut,

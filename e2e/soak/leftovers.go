@@ -29,9 +29,9 @@ func (s *soak) leftBehind(ctx context.Context) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	carried := map[string]string{} // backend by UID
+	carried := map[string]string{} // backend by identity
 	for i := range list {
-		carried[string(list[i].UID)] = list[i].Status.Backend
+		carried[list[i].Status.Identity] = list[i].Status.Backend
 	}
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()

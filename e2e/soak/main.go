@@ -37,13 +37,13 @@ const (
 
 // options are what a soak is asked for.
 type options struct {
-	seed    uint64
-	seconds int
-	calm    time.Duration
-	end     time.Duration
-	known   bool
-	first   bool
-	plan    bool
+	seed     uint64
+	seconds  int
+	calm     time.Duration
+	end      time.Duration
+	unjudged bool
+	first    bool
+	plan     bool
 }
 
 func main() {
@@ -54,7 +54,7 @@ func main() {
 	flag.IntVar(&opts.seconds, "seconds", 600, "how long choices are made")
 	flag.DurationVar(&opts.calm, "calm", time.Minute, "how long the operators must write nothing at the end")
 	flag.DurationVar(&opts.end, "end", 5*time.Minute, "how long everything may take to be as asked at the end")
-	flag.BoolVar(&opts.known, "known", false, "make those choices too that find what is known already")
+	flag.BoolVar(&opts.unjudged, "unjudged", false, "make those choices too that the oracle cannot judge")
 	flag.BoolVar(&opts.first, "first", false, "end at the first violation")
 	flag.BoolVar(&opts.plan, "plan", false, "print the choices and do nothing")
 	flag.Parse()
@@ -63,7 +63,7 @@ func main() {
 	klog.LogToStderr(false)
 	ctrl.SetLogger(klog.NewKlogr())
 	out := newReport(os.Stdout, opts)
-	plan := choice.Make(opts.seed, time.Duration(opts.seconds)*time.Second, opts.known)
+	plan := choice.Make(opts.seed, time.Duration(opts.seconds)*time.Second, opts.unjudged)
 	out.begin(plan)
 	if opts.plan {
 		printPlan(os.Stdout, plan)

@@ -54,20 +54,20 @@ func newReport(out io.Writer, opts options) *report {
 
 // repeat is the command that makes the same choices.
 func (r *report) repeat() string {
-	known := ""
-	if r.opts.known {
-		known = " -known"
+	unjudged := ""
+	if r.opts.unjudged {
+		unjudged = " -unjudged"
 	}
-	return fmt.Sprintf("go run ./e2e/soak -seconds %d -seed %d%s", r.opts.seconds, r.opts.seed, known)
+	return fmt.Sprintf("go run ./e2e/soak -seconds %d -seed %d%s", r.opts.seconds, r.opts.seed, unjudged)
 }
 
 func (r *report) begin(plan choice.Plan) {
 	fmt.Fprintf(r.out, "soak: seed %d, %d choices in %d s; the same again: %s\n", r.opts.seed, len(plan.Steps), r.opts.seconds, r.repeat())
-	if r.opts.known {
+	if r.opts.unjudged {
 		return
 	}
-	for _, f := range choice.Findings() {
-		fmt.Fprintf(r.out, "left out by finding %s: %s (%d times here)\n", f.ID, f.Leaves, plan.LeftOut[f.ID])
+	for _, u := range choice.AllUnjudged() {
+		fmt.Fprintf(r.out, "left out, since the oracle cannot judge it: %s (%d times here)\n", u.Choices, plan.LeftOut[u.Name])
 	}
 }
 

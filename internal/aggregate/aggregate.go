@@ -33,6 +33,8 @@ type Report struct {
 	GivenUp bool
 	// Paused is true when the cluster keeps what it runs (spec.placement.paused).
 	Paused bool
+	// Numbered is true when it has a number of its own: spec.replicas is not about it.
+	Numbered bool
 	// Desired replicas, nil when not known or the kind has none.
 	Desired *int32
 	// Removal is why the workload is taken off the cluster; empty when it is not.
@@ -105,6 +107,20 @@ func (f Facts) targets() map[string]bool {
 		targets[r.Name] = r.Target
 	}
 	return targets
+}
+
+// scaled are the targets that spec.replicas is about; all of them when each has a number of its own.
+func (f Facts) scaled() map[string]bool {
+	scaled := map[string]bool{}
+	for _, r := range f.Reports {
+		if r.Target && !r.Numbered {
+			scaled[r.Name] = true
+		}
+	}
+	if len(scaled) == 0 {
+		return f.targets()
+	}
+	return scaled
 }
 
 // Fleet returns the status that follows from facts. before is the status as it was; it is not changed.
@@ -363,7 +379,7 @@ func scale(status v1alpha1.FleetWorkloadStatus, facts Facts, rows []v1alpha1.Clu
 		out.Selector = status.Scale.Selector
 	}
 	if facts.Duplicated {
-		out.Replicas = average(rows, facts.targets())
+		out.Replicas = average(rows, facts.scaled())
 	}
 	if out == (v1alpha1.ScaleStatus{}) {
 		return nil

@@ -365,6 +365,16 @@ func TestScaleSpeaksOfOneUnit(t *testing.T) {
 	if s := Fleet(before, f).Scale; *s.Replicas != 3 || s.Selector != "app=web" {
 		t.Errorf("duplicated: %d of %q", *s.Replicas, s.Selector)
 	}
+	numbered := healthy("m6", 9)
+	numbered.Numbered = true
+	f.Reports = append(f.Reports, numbered)
+	if s := Fleet(before, f).Scale; *s.Replicas != 3 {
+		t.Errorf("duplicated, beside a cluster with a number of its own: %d", *s.Replicas)
+	}
+	f.Reports = f.Reports[len(f.Reports)-1:]
+	if s := Fleet(before, f).Scale; *s.Replicas != 9 {
+		t.Errorf("each cluster has a number of its own: %d", *s.Replicas)
+	}
 	none := facts(silent)
 	none.Duplicated = true
 	if s := Fleet(v1alpha1.FleetWorkloadStatus{}, none).Scale; s != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
@@ -38,6 +39,10 @@ const (
 type Configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
+	// Installation names this installation of the operator: a DNS subdomain. What backends carry out is marked with it, and what another
+	// installation has made is somebody else's. A management cluster that was rebuilt has the name of the one before. It does not change
+	// otherwise. When absent: the UID of the management cluster's namespace kube-system, which is another one after a rebuild.
+	Installation string `json:"installation,omitempty"`
 	// Backends are the control planes that carry workloads out. FleetWorkloads choose one by name.
 	Backends []Backend `json:"backends"`
 	// Guards hold back what looks like a mistake.
@@ -207,6 +212,11 @@ func (c Configuration) validate() error {
 	var errs []error
 	if c.APIVersion != APIVersion || c.Kind != Kind {
 		errs = append(errs, fmt.Errorf("apiVersion and kind must be %s and %s", APIVersion, Kind))
+	}
+	if c.Installation != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(c.Installation) {
+			errs = append(errs, fmt.Errorf("installation: %q: %s", c.Installation, problem))
+		}
 	}
 	if p := c.Guards.RemovalPercent(); p < 0 || p > 100 {
 		errs = append(errs, fmt.Errorf("guards.maxRemovalPercent: %d is not from 0 to 100", p))

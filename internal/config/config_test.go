@@ -39,6 +39,8 @@ guards: {maxRemovalPercent: 0}`, ""},
 		"tenancy":                        {head + both + "tenancy: {rules: [{name: x, namespaceSelector: {matchLabels: {team: x}}, backends: [a]}]}", ""},
 		"tenancy of no backend":          {head + both + "tenancy: {rules: [{name: x, backends: [c]}]}", `tenancy.rules[0].backends[0]: "c"`},
 		"a guard out of range":           {head + "guards: {maxRemovalPercent: 101}", "guards.maxRemovalPercent: 101"},
+		"an installation":                {head + both + "installation: prod.example.com", ""},
+		"an installation of no name":     {head + both + "installation: Prod", `installation: "Prod"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,16 @@ type Asked struct {
 	Replicas int32
 	// Divided tells which.
 	Divided bool
+	// Own are the numbers of clusters that have one of their own instead.
+	Own map[string]int32
+}
+
+// of is the number asked for of a cluster when it is not divided.
+func (a Asked) of(cluster string) int32 {
+	if n, own := a.Own[cluster]; own {
+		return n
+	}
+	return a.Replicas
 }
 
 // In is what a pass wants to do.
@@ -83,6 +93,9 @@ func Check(in In) (v1alpha1.PlacementRecord, *Removal) {
 	}
 	counts, confirmations := in.excuse(in.counts()), ptr.Deref(record.ConfirmedRemovals, 0)
 	removal := in.removal(counts, confirmations)
+	if in.Record == nil {
+		in.MaxPercent = 0 // nobody knows what the spec asked for before, so that nothing that runs goes unasked
+	}
 	confirmed := removal.Lost > 0 && removal.Token == in.Confirmation
 	if in.takesAway(counts) && removal.Lost*100 > removal.Total*int64(in.MaxPercent) && !confirmed {
 		return record, &removal
@@ -144,12 +157,16 @@ func (in In) excuse(counts map[string]count) map[string]count {
 			case chosen && (in.asksForClusters() || in.asksForDivision()):
 				c.replicas = min(c.replicas, in.Next[name])
 			case !in.Asked.Divided:
-				c.replicas = min(c.replicas, in.Asked.Replicas)
+				c.replicas = min(c.replicas, in.Asked.of(name))
 			}
 			counts[name] = c
 		}
 	}
-	for _, name := range slices.Concat(in.FailedOver, in.Excluded) {
+	excluded := in.Excluded
+	if in.Record == nil {
+		excluded = nil // the spec may be an old one
+	}
+	for _, name := range slices.Concat(in.FailedOver, excluded) {
 		if c := counts[name]; min(c.replicas, in.Next[name]) > 0 { // what stays there for now counts as before
 			c.replicas = min(c.replicas, in.Next[name])
 			counts[name] = c
@@ -211,7 +228,7 @@ func (in In) removal(counts map[string]count, confirmed int32) Removal {
 			fmt.Fprintln(sum, what)
 		}
 	}
-	if in.Asked.Divided {
+	if in.Asked.Divided && in.Record != nil {
 		r.Total = min(r.Total, int64(in.Asked.Replicas))
 	}
 	r.Lost = max(0, r.Total-stays)

@@ -309,6 +309,27 @@ func TestWithoutARecord(t *testing.T) {
 	}
 }
 
+// TestOwnNumbersCount (law 2): a cluster with a number of its own counts with that, whatever the others are scaled to.
+func TestOwnNumbersCount(t *testing.T) {
+	own, two := replicas(t, "c:6"), int32(2)
+	record := &v1alpha1.PlacementRecord{ClustersHash: "all", DivisionHash: "own", Replicas: &two}
+	for name, n := range replicas(t, "a:2 b:2 c:6") {
+		record.Clusters = append(record.Clusters, v1alpha1.ClusterShare{Name: name, Baseline: &n, Replicas: &n})
+	}
+	in := In{
+		Record: record, Asked: Asked{Clusters: "all", Division: "own", Replicas: 1, Own: own}, Next: replicas(t, "a:1 b:1"),
+		Chosen: []string{"a", "b"}, MaxPercent: 50,
+	}
+	if _, removal := Check(in); removal == nil || removal.Lost != 6 || removal.Total != 8 {
+		t.Errorf("scaled while it goes: %+v", removal)
+	}
+	in.Next, in.Chosen = replicas(t, "a:1 b:1 c:1"), []string{"a", "b", "c"}
+	in.Asked = Asked{Clusters: "all", Division: "other", Replicas: 1, Own: replicas(t, "c:1")}
+	if _, removal := Check(in); removal != nil {
+		t.Errorf("asked for, and held: %+v", removal)
+	}
+}
+
 // TestAnEditExcusesNoLostLabel: what had been deselected before an edit has not gone by it, unless the edit names it.
 func TestAnEditExcusesNoLostLabel(t *testing.T) {
 	two, lost := int32(2), metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -407,5 +428,46 @@ func TestUnrecordedAndUnlisted(t *testing.T) {
 	leaves := &v1alpha1.PlacementRecord{ClustersHash: "all", Clusters: []v1alpha1.ClusterShare{{Name: "gone", Removal: v1alpha1.RemovalDeselected}}}
 	if got := ask(leaves, 0); len(got.Vanished) != 0 {
 		t.Errorf("what leaves already came back: %+v", got)
+	}
+}
+
+// TestNothingGoesWithoutARecord (law 2): when the record is lost, what runs counts, whatever the spec says now. Failover alone was asked for.
+func TestNothingGoesWithoutARecord(t *testing.T) {
+	for name, test := range map[string]struct {
+		divided  bool
+		replicas int32
+		next     map[string]int32
+		excluded []string
+		lost     []string
+		held     bool
+	}{
+		"it runs as asked":               {true, 6, map[string]int32{"m1": 4, "m2": 2}, nil, nil, false},
+		"it grows":                       {true, 9, map[string]int32{"m1": 6, "m2": 3}, nil, nil, false},
+		"one comes":                      {true, 8, map[string]int32{"m1": 4, "m2": 2, "m3": 2}, nil, nil, false},
+		"a small share moves":            {true, 6, map[string]int32{"m1": 3, "m2": 3}, nil, nil, true},
+		"a small share is not chosen":    {true, 6, map[string]int32{"m1": 6}, nil, nil, true},
+		"the spec does not name it":      {true, 6, map[string]int32{"m1": 6}, []string{"m2"}, nil, true},
+		"fewer are asked for":            {true, 5, map[string]int32{"m1": 3, "m2": 2}, nil, nil, true},
+		"fewer are asked for of each":    {false, 2, map[string]int32{"m1": 2, "m2": 2}, nil, nil, true},
+		"another takes a lost one's":     {true, 6, map[string]int32{"m1": 6}, nil, []string{"m2"}, false},
+		"a person has confirmed nothing": {true, 1, map[string]int32{"m1": 1}, nil, nil, true},
+	} {
+		in := In{
+			Asked: Asked{Clusters: "all", Division: "even", Replicas: test.replicas, Divided: test.divided},
+			Runs:  map[string]int32{"m1": 4, "m2": 2}, Reports: map[string]int32{"m1": 4, "m2": 2},
+			Chosen: []string{"m1", "m2"}, Next: test.next, Excluded: test.excluded, FailedOver: test.lost, MaxPercent: 50,
+		}
+		_, removal := Check(in)
+		if held := removal != nil; held != test.held {
+			t.Errorf("%s: held: %v", name, held)
+			continue
+		}
+		if removal == nil {
+			continue
+		}
+		in.Confirmation = removal.Token
+		if record, held := Check(in); held != nil || *record.ConfirmedRemovals != 1 {
+			t.Errorf("%s: a person has confirmed it, and it is held: %v", name, held)
+		}
 	}
 }

@@ -187,8 +187,8 @@ func (r *ruleDraft) plaintext(all []policyv1alpha1.PlaintextOverrider) (replicas
 		at := fmt.Sprintf("%s.plaintext[%d]", r.at, i)
 		if path := r.kind.ReplicasPath(); len(path) > 0 && p.Path == jsondiff.Pointer(path...) {
 			replicas = append(replicas, Unexpressed{Object: r.object, Field: at, Value: p.Path + " " + string(p.Value.Raw),
-				Reason:  "replicas cannot be overridden, and what runs was not among the objects, from which weights could be made",
-				Instead: "give the Works too, or give clusters their numbers with spec.placement.division.weights"})
+				Reason:  "replicas are not taken from patches, and what runs was not among the objects, from which weights could be made",
+				Instead: "give the Works too, or give clusters their numbers with spec.overrides[].replicas"})
 			continue
 		}
 		r.changed.add(p.Path)

@@ -43,10 +43,14 @@ type Report struct {
 }
 
 // unknown tells whether the backend does not know the cluster, and has nothing there.
-func (r Report) unknown() bool { return r.Presence == backends.PresenceUnknown }
+func (r Report) unknown() bool {
+	return r.Presence == backends.PresenceUnknown || r.Presence == backends.PresenceNamed
+}
 
-// present tells whether the backend has an object for the cluster.
-func (r Report) present() bool { return !r.unknown() && r.Presence != backends.PresenceAbsent }
+// present tells whether the backend has an object for the cluster, or would have one as soon as it is back.
+func (r Report) present() bool {
+	return r.Presence != backends.PresenceUnknown && r.Presence != backends.PresenceAbsent
+}
 
 // harmless tells whether the side is no danger to another owner: it has nothing there, or has confirmed that it neither writes nor
 // would delete.
@@ -536,9 +540,9 @@ func (d *decision) rollBack() {
 		if !whole && c.Phase != v1alpha1.MigrationPhaseRollingBack {
 			continue
 		}
-		if p := d.in.Clusters[c.Name]; !p.Target.harmless() || !p.Source.unknown() && (!p.Source.Current || p.Source.Presence.Released()) {
-			done = false
-		}
+		p := d.in.Clusters[c.Name]
+		back := p.Target.harmless() && (p.Source.unknown() || p.Source.Current && !p.Source.Presence.Released())
+		done = done && (back || p.gone())
 	}
 	switch {
 	case !done:

@@ -55,7 +55,11 @@ type member struct {
 type world struct {
 	backends [2][clusters]object
 	down     [2]bool
-	members  [clusters]member
+	// left are the clusters that a backend does not list; of those that are dead its agent does nothing more.
+	left, dead [2][clusters]bool
+	// lost are the clusters that have left at some time: what a backend had for them is gone, and an ordinary pass makes it anew.
+	lost    [clusters]bool
+	members [clusters]member
 	// wanted is the newest manifest: scaling makes a new one.
 	wanted int8
 	// record is the status as stored; stale is what it was before, which a cache may still hold.
@@ -63,7 +67,7 @@ type world struct {
 	forward       bool
 	ended         bool
 	// What may still happen, so that the search ends.
-	turns, scalings, faults, delays int8
+	turns, scalings, faults, delays, departures, deaths int8
 }
 
 // lets tells whether a pass that is not cut off leaves every cluster one owner, also while the other side is removed there.
@@ -75,6 +79,9 @@ func (w world) lets() bool {
 	last := states[len(states)-1]
 	for i := range clusters {
 		a, b := last.backends[source][i], last.backends[target][i]
+		if w.lost[i] {
+			continue // one of them cannot own it, and may have to let go all the same
+		}
 		if a.leaving && !b.owns || b.leaving && !a.owns {
 			return false
 		}
@@ -108,8 +115,13 @@ var met = &records{numbers: map[string]record{}}
 
 func (n record) status() v1alpha1.MigrationStatus { return met.all[n] }
 
-func start() world {
-	w := world{forward: true, turns: 2, scalings: 1, faults: 1, delays: 1}
+// usual is what may happen to a migration whose clusters stay and whose agents live.
+var usual = world{turns: 2, scalings: 1, faults: 1, delays: 1}
+
+// start is where a migration begins, with what may happen on the way.
+func start(may world) world {
+	w := may
+	w.forward = true
 	rec := v1alpha1.MigrationStatus{From: "a", To: "b", Phase: v1alpha1.MigrationPhaseValidating}
 	for i := range clusters {
 		w.backends[source][i] = object{present: true, owns: true, agentOwns: true}
@@ -128,6 +140,9 @@ func (w world) report(side, i int) Report {
 	ready, health := int32(3), v1alpha1.HealthHealthy
 	if m.sick {
 		health = v1alpha1.HealthDegraded
+	}
+	if w.left[side][i] {
+		return Report{Presence: backends.PresenceUnknown}
 	}
 	return Report{
 		Presence: presence(o),
@@ -165,7 +180,8 @@ var decided = map[world]outcome{}
 func (w world) decide(rec record) (record, Orders) {
 	seen := w
 	seen.record, seen.stale, seen.ended = rec, 0, false
-	seen.turns, seen.scalings, seen.faults, seen.delays = 0, 0, 0, 0
+	seen.dead, seen.lost = [2][clusters]bool{}, [clusters]bool{}
+	seen.turns, seen.scalings, seen.faults, seen.delays, seen.departures, seen.deaths = 0, 0, 0, 0, 0, 0
 	o, known := decided[seen]
 	if !known {
 		status, orders := Decide(rec.status(), w.input())
@@ -222,6 +238,9 @@ func (w world) passes(rec record) []world {
 // write is the one write that a driver makes for a cluster, if any.
 func (w world) write(side, i int, act Act, mode backends.Mode) world {
 	o := &w.backends[side][i]
+	if w.left[side][i] {
+		return w
+	}
 	switch act {
 	case ActNothing:
 	case ActApply:
@@ -245,7 +264,7 @@ func (w world) write(side, i int, act Act, mode backends.Mode) world {
 func (w world) agent(side, i int) world {
 	o := &w.backends[side][i]
 	switch {
-	case !o.present:
+	case !o.present, w.dead[side][i]:
 		return w
 	case o.leaving:
 		*o = object{}
@@ -259,10 +278,38 @@ func (w world) agent(side, i int) world {
 	return w
 }
 
+// without is the world in which a backend does not list a cluster any more. What it had for it goes.
+func (w world) without(side, i int) world {
+	w.left[side][i], w.lost[i], w.dead[side][i], w.backends[side][i] = true, true, false, object{}
+	return w
+}
+
+// leaves are the ways in which clusters leave.
+func (w world) leaves() (all []step) {
+	for i, name := range names {
+		all = append(all,
+			step{name + " leaves the source", w.without(source, i)}, step{name + " leaves the target", w.without(target, i)},
+			step{name + " leaves both", w.without(source, i).without(target, i)})
+	}
+	return all
+}
+
+// dies are the ways in which agents end.
+func (w world) dies() (all []step) {
+	for i, name := range names {
+		for side, of := range []string{source: "source", target: "target"} {
+			to := w
+			to.dead[side][i] = true
+			all = append(all, step{"the " + of + "'s agent on " + name + " is gone", to})
+		}
+	}
+	return all
+}
+
 // later is the world after the times in the record have run out.
 func (w world) later(since func(*v1alpha1.MigrationStatus) **metav1.Time, by time.Duration) world {
 	rec := w.record.status()
-	if t := since(&rec); *t != nil {
+	if t := since(&rec); *t != nil && now.Sub((*t).Time) < by {
 		*t = at(now.Add(-by))
 		w.record = met.number(rec)
 	}
@@ -275,6 +322,11 @@ func (w world) soaked() world {
 
 func (w world) late() world {
 	return w.later(func(r *v1alpha1.MigrationStatus) **metav1.Time { return &r.WaveStartedAt }, timeout)
+}
+
+// muchLater is the world after all times in the record have run out, those of what is waited for during a soak too.
+func (w world) muchLater() world {
+	return w.late().later(func(r *v1alpha1.MigrationStatus) **metav1.Time { return &r.PassingSince }, soak+timeout)
 }
 
 // step is a named way from one world to another.
@@ -320,9 +372,20 @@ func (w world) steps() []step {
 			add(to, "%s", may.name)
 		}
 	}
+	if to := w; !w.ended && w.departures > 0 {
+		to.departures--
+		all = append(all, to.leaves()...)
+	}
+	if to := w; !w.ended && w.deaths > 0 {
+		to.deaths--
+		all = append(all, to.dies()...)
+	}
 	healed := w
 	healed.down = [2]bool{}
 	add(healed, "the backends are up")
+	back := w
+	back.left, back.dead = [2][clusters]bool{}, [2][clusters]bool{}
+	add(back, "all clusters and agents are back")
 	return all
 }
 
@@ -337,7 +400,7 @@ func wrong(from, to world) string {
 			return name + ": two owners"
 		}
 		for side := range 2 {
-			if was := from.backends[side][i]; was.present && was.agentOwns && !to.backends[side][i].present {
+			if was := from.backends[side][i]; was.present && was.agentOwns && !to.backends[side][i].present && !to.left[side][i] {
 				return name + ": an object that still owns was removed, and the member object with it"
 			}
 		}
@@ -351,6 +414,9 @@ func wrong(from, to world) string {
 			owner, other = target, source
 		}
 		for i, name := range names {
+			if to.lost[i] {
+				continue
+			}
 			if to.backends[other][i].present || to.members[i].marks[other] {
 				return name + ": something of the old owner is left"
 			}
@@ -363,11 +429,29 @@ func wrong(from, to world) string {
 }
 
 func TestSearch(t *testing.T) {
+	search(t, start(usual),
+		string(v1alpha1.MigrationPhaseCompleted), string(v1alpha1.MigrationPhaseRolledBack), waiting)
+}
+
+// TestSearchWithClustersThatLeave: one leaves the source, the target or both at any point, and may be back at any later one.
+func TestSearchWithClustersThatLeave(t *testing.T) {
+	search(t, start(world{turns: 1, delays: 1, departures: 1}),
+		string(v1alpha1.MigrationPhaseCompleted), string(v1alpha1.MigrationPhaseRolledBack), waiting, overdue)
+}
+
+// TestSearchWithRemovalsThatHang: an agent is gone from some point on, so that nobody confirms what it should have done.
+func TestSearchWithRemovalsThatHang(t *testing.T) {
+	search(t, start(world{turns: 1, scalings: 1, delays: 1, deaths: 1}),
+		string(v1alpha1.MigrationPhaseCompleted), string(v1alpha1.MigrationPhaseRolledBack), waiting, hanging)
+}
+
+// search goes through all states from the first one on, and wants some to end in each of these ways.
+func search(t *testing.T, first world, wanted ...string) {
+	t.Helper()
 	type origin struct {
 		from world
 		name string
 	}
-	first := start()
 	came := map[world]origin{first: {}}
 	path := func(w world) string {
 		var steps []string
@@ -402,10 +486,13 @@ func TestSearch(t *testing.T) {
 		if end == endless {
 			t.Fatalf("without faults it does not end, after\n  %s\n%+v", path(w), w)
 		}
+		if end == unowned {
+			t.Fatalf("it waits for an agent that is gone, and who has the clusters does not repair them, after\n  %s\n%+v", path(w), w)
+		}
 		ends[end]++
 	}
 	t.Logf("%d states; without further faults they end in %v", len(came), ends)
-	for _, end := range []string{string(v1alpha1.MigrationPhaseCompleted), string(v1alpha1.MigrationPhaseRolledBack), waiting} {
+	for _, end := range wanted {
 		if ends[end] == 0 {
 			t.Errorf("none ends in %s", end)
 		}
@@ -418,11 +505,16 @@ const (
 	// waiting is for a person, after a wave has gone back.
 	waiting = "waiting"
 	unbegun = "unbegun"
+	// hanging is for an agent that is gone, while the clusters that have changed hands have an owner that repairs them; unowned is without.
+	hanging = "hanging"
+	// overdue is for a cluster that is not there before the first wave.
+	overdue = "overdue"
+	unowned = "unowned"
 )
 
 // settled is where it ends when there are no more faults and everybody does their work.
 func (w world) settled(known map[world]string) string {
-	w.down, w.turns, w.scalings, w.faults, w.delays = [2]bool{}, 0, 0, 0, 0
+	w.down, w.turns, w.scalings, w.faults, w.delays, w.departures, w.deaths = [2]bool{}, 0, 0, 0, 0, 0, 0
 	for i := range w.members {
 		w.members[i].sick = false
 	}
@@ -445,10 +537,33 @@ func (w world) settled(known map[world]string) string {
 		}
 		w = w.soaked()
 	}
+	switch late := w.muchLater(); {
+	case end != endless:
+	case w.dead != [2][clusters]bool{}:
+		end = w.hangs()
+	case w.left == [2][clusters]bool{}:
+	case late != w:
+		end = late.settled(known)
+	default:
+		if _, orders := w.decide(w.record); orders.Overdue != "" {
+			end = overdue
+		}
+	}
 	for _, w := range way {
 		known[w] = end
 	}
 	return end
+}
+
+// hangs tells how it stands while an agent is gone.
+func (w world) hangs() string {
+	for i, c := range w.record.status().Clusters {
+		o := w.backends[target][i]
+		if c.Phase == v1alpha1.MigrationPhaseReleasing && !w.dead[target][i] && (!o.agentOwns || o.agentVersion != w.wanted) {
+			return unowned
+		}
+	}
+	return hanging
 }
 
 func (w world) end() string {

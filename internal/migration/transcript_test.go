@@ -100,7 +100,7 @@ func TestTranscripts(t *testing.T) {
 		"scaled-meanwhile": {5: func(j *journey) { j.wanted++ }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &journey{world: start()}
+			j := &journey{world: start(usual)}
 			j.note()
 			for n := range 40 {
 				if act := happens[n]; act != nil {
@@ -129,7 +129,7 @@ func TestTranscripts(t *testing.T) {
 func TestAnyOrder(t *testing.T) {
 	for seed := range int64(500) {
 		r := rand.New(rand.NewSource(seed))
-		w := start()
+		w := start(usual)
 		w.turns, w.scalings, w.faults, w.delays = 0, 2, 0, 0
 		for n := 0; !w.ended; n++ {
 			steps := w.steps()

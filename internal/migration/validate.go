@@ -40,6 +40,7 @@ func (c Candidate) Validate() (clusters []v1alpha1.MigrationClusterStatus, probl
 			problems = append(problems, fmt.Sprintf("backend %s cannot hand workloads over", side.Name))
 		}
 	}
+	problems = append(problems, c.sameMarks()...)
 	matched := backends.Fleet{}
 	for _, t := range c.Targets {
 		own, _ := c.Source.Fleet.Get(t.Cluster)
@@ -63,6 +64,17 @@ func (c Candidate) Validate() (clusters []v1alpha1.MigrationClusterStatus, probl
 	problems = append(problems, c.otherwise(matched, clusters)...)
 	c.assignWaves(clusters)
 	return clusters, problems
+}
+
+// sameMarks says that nobody could tell on a member which of the two has an object.
+func (c Candidate) sameMarks() []string {
+	for marks, system := range map[backends.Feature]string{backends.FeatureKarmadaMarks: "Karmada", backends.FeatureOCMMarks: "OCM"} {
+		if c.Source.Features[marks] && c.Target.Features[marks] {
+			return []string{fmt.Sprintf("backends %s and %s are both of type %s, and on a cluster nobody can tell which of them has an object: move to "+
+				"a backend of another type first, and from there to %s", c.Source.Name, c.Target.Name, system, c.Target.Name)}
+		}
+	}
+	return nil
 }
 
 // Twin finds a cluster in another backend's fleet: by what both know as its identity, and otherwise by the name that it

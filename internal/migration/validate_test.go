@@ -68,6 +68,27 @@ func candidate(t *testing.T, change func(*v1alpha1.FleetWorkloadSpec), target ba
 	}
 }
 
+// TestTwoOfOneTypeLeaveTheSameMarks: whose an object is could not be told on a member.
+func TestTwoOfOneTypeLeaveTheSameMarks(t *testing.T) {
+	for name, test := range map[string]struct {
+		source, target backends.Feature
+		problem        string
+	}{
+		"two Karmadas":  {backends.FeatureKarmadaMarks, backends.FeatureKarmadaMarks, "backends a and b are both of type Karmada"},
+		"two hubs":      {backends.FeatureOCMMarks, backends.FeatureOCMMarks, "backends a and b are both of type OCM"},
+		"one of each":   {backends.FeatureKarmadaMarks, backends.FeatureOCMMarks, ""},
+		"nobody's mark": {"", "", ""},
+	} {
+		c := candidate(t, nil, fleet(cluster("m1", "1", "x"), cluster("m2", "2", "y")))
+		c.Source.Features = backends.Features{backends.FeatureModes: true, test.source: true}
+		c.Target.Features = backends.Features{backends.FeatureModes: true, test.target: true}
+		_, problems := c.Validate()
+		if got := strings.Join(problems, "; "); !strings.Contains(got, test.problem) || (got == "") != (test.problem == "") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	lost := cluster("m2", "2", "y")
 	lost.Ready = metav1.ConditionFalse

@@ -49,6 +49,7 @@ func TestWhatObservingWaitsFor(t *testing.T) {
 		"nothing":                  {nil, nil, ""},
 		"gone from both":           {func(r *Report) { r.Presence = backends.PresenceUnknown }, func(r *Report) { r.Presence = backends.PresenceUnknown }, ""},
 		"gone from the old one":    {func(r *Report) { *r = Report{Presence: backends.PresenceUnknown} }, nil, ""},
+		"named by the old one":     {func(r *Report) { *r = Report{Presence: backends.PresenceNamed} }, nil, ""},
 		"not known to the new one": {nil, func(r *Report) { r.Presence = backends.PresenceUnknown }, "the new backend does not know the cluster any more"},
 		"no report":                {func(r *Report) { r.Current = false }, nil, "the present backend does not report on the present manifest"},
 		"another manifest":         {func(r *Report) { r.Rendered = false }, nil, "the present backend does not report on the present manifest"},
@@ -345,7 +346,7 @@ func TestStrategies(t *testing.T) {
 // TestWhoMayWrite: one side at most, and the source keeps what the target never had.
 func TestWhoMayWrite(t *testing.T) {
 	const own, adopt, observe = backends.ModeOwn, backends.ModeAdopt, backends.ModeObserve
-	const active, released, absent = backends.PresenceActive, backends.PresenceReleased, backends.PresenceAbsent
+	const active, released, absent, named = backends.PresenceActive, backends.PresenceReleased, backends.PresenceAbsent, backends.PresenceNamed
 	before := &v1alpha1.MigrationEvidence{}
 	for name, c := range map[string]struct {
 		phase          v1alpha1.MigrationPhase
@@ -363,7 +364,9 @@ func TestWhoMayWrite(t *testing.T) {
 		"going back, and let go":            {v1alpha1.MigrationPhaseRollingBack, before, released, absent, Modes{adopt, observe}},
 		"going back, never had":             {v1alpha1.MigrationPhaseRollingBack, nil, active, released, Modes{own, observe}},
 		"going back, never had, still held": {v1alpha1.MigrationPhaseRollingBack, nil, active, active, Modes{observe, observe}},
-		"gone back":                         {v1alpha1.MigrationPhaseRolledBack, before, active, released, Modes{adopt, observe}},
+		"handed over, and the old one would be back with its cluster": {v1alpha1.MigrationPhaseHandingOver, before, named, released, Modes{observe, observe}},
+		"going back, and the new one would be back with its cluster":  {v1alpha1.MigrationPhaseRollingBack, before, released, named, Modes{observe, observe}},
+		"gone back": {v1alpha1.MigrationPhaseRolledBack, before, active, released, Modes{adopt, observe}},
 	} {
 		cluster := v1alpha1.MigrationClusterStatus{Phase: c.phase, Before: c.before}
 		if got := modes(cluster, Pair{Source: Report{Presence: c.source}, Target: Report{Presence: c.target}}); got != c.want {

@@ -425,7 +425,7 @@ func TestCompileRefuses(t *testing.T) {
 		"/metadata/ownerReferences":              "/metadata/ownerReferences; of metadata only",
 		"/metadata/labels/fleetworkload.io~1uid": "/metadata/labels/fleetworkload.io~1uid; use keys of another prefix",
 		"/metadata/annotations/fleetworkload.io~1revision": "/metadata/annotations/fleetworkload.io~1revision; use",
-		"/spec/replicas":   "/spec/replicas; give clusters different numbers with spec.placement.division.weights",
+		"/spec/replicas":   "/spec/replicas; give clusters numbers of their own with spec.overrides[].replicas, or shares with spec.placement.division.weights",
 		"/status/replicas": "/status; leave it out: every member cluster writes its own",
 	} {
 		tc := cases["a path without a slash"]
@@ -507,7 +507,7 @@ func TestTargetAndValidateRefuse(t *testing.T) {
 		},
 		"replacing the whole spec with other replicas": {
 			overrides: `[{patches: [{op: replace, path: /spec, value: {replicas: 3}}]}]`,
-			want:      `patches[0].path "/spec": the patch would change /spec/replicas, which an override must not; give clusters different numbers`,
+			want:      `patches[0].path "/spec": the patch would change /spec/replicas, which an override must not; give clusters numbers of their own`,
 		},
 		"replacing metadata without the name": {
 			overrides: `[{patches: [{op: replace, path: /metadata, value: {}}]}]`,

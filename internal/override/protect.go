@@ -17,7 +17,7 @@ const (
 	metadataRemedy = "of metadata only labels and annotations can be overridden"
 	marksRemedy    = "use keys of another prefix than " + marks.Prefix
 	foreignRemedy  = "leave it out: backends, API servers and kubectl set it themselves"
-	replicasRemedy = "give clusters different numbers with spec.placement.division.weights"
+	replicasRemedy = "give clusters numbers of their own with spec.overrides[].replicas, or shares with spec.placement.division.weights"
 	removalRemedy  = "leave it out: what removes itself would be made again, and run again; delete the FleetWorkload when it has done"
 	statusRemedy   = "leave it out: every member cluster writes its own"
 	smallerRemedy  = "correct the key or the value, or make it smaller"

@@ -40,14 +40,17 @@ func (d *Decision) divide(chosen []string) ([]backends.Target, error) {
 }
 
 // shares gives each chosen cluster what it is to run. While a cluster is missing for a moment, the others keep what was decided: it would be
-// taken from them again when that one is back.
+// taken from them again when that one is back. By a number of its own it gets no more than it has: it may be left in a moment.
 func (d *Decision) shares(chosen []string) ([]backends.Target, error) {
 	if len(chosen) == 0 {
 		return nil, nil // all of them are paused
 	}
-	decided, beside := guard.Decided(d.record.placement), d.work.plan.Beside(d.kept())
+	decided, most := guard.Decided(d.record.placement), map[string]int32{}
+	for _, name := range d.placed.missing {
+		most[name] = decided[name]
+	}
 	if len(d.placed.vanished)+len(d.unpinned(d.placed.missing)) == 0 || d.edited() {
-		return beside.Targets(*d.fleet, chosen, d.current())
+		return d.work.plan.Beside(d.kept()).NoMore(most).Targets(*d.fleet, chosen, d.current())
 	}
 	chosen = slices.DeleteFunc(slices.Clone(chosen), func(c string) bool { _, has := decided[c]; return !has })
 	return d.work.plan.Pinned(*d.fleet, chosen, decided)
@@ -171,8 +174,12 @@ type taking struct {
 	shares int32
 }
 
-// takes are the chosen clusters whose member objects are about to be taken over.
+// takes are the chosen clusters whose member objects are about to be taken over. With any other policy nothing is, whatever clusters were
+// asked before.
 func (d *Decision) takes() (all []taking) {
+	if !d.work.plan.Adopts() {
+		return nil
+	}
 	for _, o := range d.observed.Clusters {
 		if !d.told(o) || !o.Probe.Exists || !slices.Contains(d.placed.choice.Clusters, o.Cluster) {
 			continue
@@ -237,16 +244,23 @@ func (d *Decision) guardAdoption() error {
 // toKeep says how to keep what runs.
 func (d *Decision) toKeep(takes []taking) string {
 	var total, most int32
-	var weights []string
+	var weights, numbered []string
 	for _, t := range takes {
 		if t.runs == nil {
 			return "Correct spec.replicas and spec.placement.division by what they run"
 		}
+		if d.work.plan.Numbered(t.cluster) && *t.runs > t.shares {
+			numbered = append(numbered, fmt.Sprintf("%s: %d", t.cluster, *t.runs))
+		}
 		total, most = total+*t.runs, max(most, *t.runs)
 		weights = append(weights, fmt.Sprintf("%s: %d", t.cluster, *t.runs))
 	}
+	if len(numbered) > 0 {
+		return fmt.Sprintf("Raise spec.overrides[].replicas to what runs (%s)", firstOf(numbered))
+	}
 	if d.work.plan.Division() == v1alpha1.DivisionTypeDuplicated {
-		return fmt.Sprintf("Set spec.replicas to %d or more, or divide them (spec.placement.division)", most)
+		return fmt.Sprintf("Set spec.replicas to %d or more, give clusters what they run with spec.overrides[].replicas, or divide them "+
+			"(spec.placement.division)", most)
 	}
 	where := fmt.Sprintf("set spec.placement.division.preference to AvailableCapacity, or spec.placement.division.weights to what runs (%s)",
 		firstOf(weights))

@@ -14,6 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // TestWhatAProbeWaitsFor: clusters that are late are told from those that are out of contact, of which a person may have to let go.
@@ -43,6 +44,7 @@ func TestWhatAProbeWaitsFor(t *testing.T) {
 func taken(t *testing.T, runs, gives [2]*int32) *Decision {
 	t.Helper()
 	d := moving(t)
+	d.in.FleetWorkload.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
 	d.placed.choice = &placement.Choice{Clusters: []string{"m1", "m2"}}
 	for i, name := range d.placed.choice.Clusters {
 		d.observed.Clusters = append(d.observed.Clusters, backends.ClusterObservation{
@@ -74,12 +76,19 @@ func TestATakeOverThatTakesPodsAwayIsHeld(t *testing.T) {
 		}},
 		"fewer in all": {pair(3, 2), pair(2, 2), same, []string{": m1 runs 3 and would be given 2. ", "Set spec.replicas to 5 or more; to keep"}},
 		"fewer on each": {pair(5, 9), pair(4, 4), duplicated, []string{
-			"m1 runs 5 and would be given 4, m2 runs 9 and", "Set spec.replicas to 9 or more, or divide them",
+			"m1 runs 5 and would be given 4, m2 runs 9 and", "Set spec.replicas to 9 or more, give clusters what they run with spec.overrides[].replicas, or divide them",
 		}},
+		"fewer of its own": {pair(5, 2), pair(4, 2), func(d *Decision) {
+			d.in.FleetWorkload.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Replicas: ptr.To(int32(4))}}
+			if err := d.understandAnew(); err != nil {
+				panic(err)
+			}
+		}, []string{"m1 runs 5 and would be given 4", "Raise spec.overrides[].replicas to what runs (m1: 5)"}},
 		"nobody knows": {[2]*int32{nil, ptr.To(int32(2))}, pair(2, 2), same, []string{
 			"m1 runs a number that could not be told, and would be given 2", "Correct spec.replicas and",
 		}},
 		"nothing is given":    {pair(1, 3), [2]*int32{nil, ptr.To(int32(4))}, same, []string{": m1 runs 1 and would be given 0. "}},
+		"it is to be refused": {pair(3, 2), pair(2, 2), func(d *Decision) { d.in.FleetWorkload.Spec.ConflictPolicy = v1alpha1.ConflictPolicyFail }, nil},
 		"it is asked still":   {pair(3, 2), pair(2, 2), func(d *Decision) { d.placed.targets[0].Mode = backends.ModeProbe }, nil},
 		"nothing is there":    {pair(3, 2), pair(2, 2), func(d *Decision) { d.observed.Clusters[0].Probe.Exists = false }, nil},
 		"it is not chosen":    {pair(3, 2), pair(2, 2), func(d *Decision) { d.placed.choice.Clusters = []string{"m2"} }, nil},
@@ -158,6 +167,50 @@ func TestSharesWaitForClustersThatAreMissing(t *testing.T) {
 			t.Errorf("%s: m1 gets %d, want %d", name, got, test.want)
 		}
 	}
+}
+
+// TestAnOwnNumberStartsNothingWhereItIsLeft: a cluster that is missing gets no more by an edit of its own number, and the others are divided
+// what it does not run.
+func TestAnOwnNumberStartsNothingWhereItIsLeft(t *testing.T) {
+	one, two, all := int32(1), int32(2), int32(4)
+	for name, test := range map[string]struct {
+		own     int32
+		missing []string
+		want    map[string]int32
+	}{
+		"chosen":                      {3, nil, map[string]int32{"m1": 1, "m2": 3}},
+		"missing":                     {3, []string{"m2"}, map[string]int32{"m1": 2, "m2": 2}},
+		"missing, and it is to fall":  {1, []string{"m2"}, map[string]int32{"m1": 3, "m2": 1}},
+		"another one is missing":      {3, []string{"m1"}, map[string]int32{"m1": 1, "m2": 3}},
+		"missing, and it is to stand": {2, []string{"m2"}, map[string]int32{"m1": 2, "m2": 2}},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m2"}}, Replicas: &test.own}}
+		if err := d.understandAnew(); err != nil {
+			t.Fatal(err)
+		}
+		d.record.placement = &v1alpha1.PlacementRecord{
+			ClustersHash: d.work.asked.Clusters, DivisionHash: "another", Replicas: &all,
+			Clusters: []v1alpha1.ClusterShare{{Name: "m1", Replicas: &one}, {Name: "m2", Replicas: &two}},
+		}
+		d.placed.missing = test.missing
+		targets, err := d.shares([]string{"m1", "m2"})
+		got := map[string]int32{}
+		for _, target := range targets {
+			got[target.Cluster] = *target.Replicas
+		}
+		if !maps.Equal(got, test.want) || err != nil {
+			t.Errorf("%s: %v %v, want %v", name, got, err, test.want)
+		}
+	}
+}
+
+// understandAnew reads the spec again.
+func (d *Decision) understandAnew() (err error) {
+	if d.work.plan, err = plan.New(d.in.FleetWorkload, d.in.Kinds); err == nil {
+		d.work.asked, err = d.work.plan.Asked()
+	}
+	return err
 }
 
 // TestAnOrderFromBeforeAdoptIsAskedAbout: it has refused what is somebody else's, and would take it over now.

@@ -112,7 +112,7 @@ func (d *Decision) carriedOut() bool {
 func (d *Decision) firstStep(next v1alpha1.MigrationStatus) error {
 	fw := d.in.FleetWorkload
 	spec := migration.Kept(fw.Spec)
-	name, err := migration.KeptName(fw, spec, fw.Generation)
+	name, err := migration.KeptName(d.known(fw), spec, fw.Generation)
 	if err != nil {
 		return err
 	}
@@ -199,10 +199,11 @@ func (d *Decision) examine() error {
 	if len(clusters) > 0 {
 		if d.in.Trial == nil {
 			desired := there.Desired(targetsOf(d.placed.targets, clusters, migration.NameOnTarget, observe))
-			d.Reads.Trial = &TrialRead{Backend: to, Desired: desired}
+			d.Reads.Trial = &TrialRead{Backend: to, Desired: desired, Source: d.backend, On: namesOf(clusters)}
 			return errEnough
 		}
 		problems = append(problems, d.in.Trial.problems(to)...)
+		problems = append(problems, d.in.Trial.goes(d.backend)...)
 	}
 	d.object(problems)
 	return nil
@@ -217,6 +218,29 @@ func (t Trial) problems(backend string) (all []string) {
 		all = append(all, fmt.Sprintf("backend %s: %s", backend, why))
 	}
 	return all
+}
+
+// goes words what would go from clusters with the backend that is left.
+func (t Trial) goes(backend string) (all []string) {
+	for _, b := range t.Brought {
+		remedy := "bring it there another way"
+		if b.Preserve != "" {
+			remedy = fmt.Sprintf("have it stay (%s; kubectl fw backend retire %s --preserve does so for all), or %s", b.Preserve, backend, remedy)
+		}
+		owner := strings.Join(strings.Fields(b.Owner.Kind+" "+b.Owner.Namespace+" "+b.Owner.Name), " ")
+		all = append(all, fmt.Sprintf("cluster %s: %s %s is from backend %s (%s), and when that lets go of the cluster, everything of its kind goes; %s",
+			b.Cluster, b.Kind, b.Name, backend, owner, remedy))
+	}
+	return all
+}
+
+// namesOf are the clusters by the source's names.
+func namesOf(clusters []v1alpha1.MigrationClusterStatus) []string {
+	names := make([]string, 0, len(clusters))
+	for _, c := range clusters {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // object notes what stands against a beginning, as far as the status can hold it.

@@ -162,3 +162,42 @@ func TestAMoveIsThoughtOfSince(t *testing.T) {
 		}
 	}
 }
+
+// TestProblemsThatDoNotFit: the last place in the list says how many more there are.
+func TestProblemsThatDoNotFit(t *testing.T) {
+	for count, last := range map[int]string{mostProblems: "problem 64", mostProblems + 1: "and 2 more", mostProblems + 9: "and 10 more"} {
+		d := beginningTo(t, "two")
+		d.begins = &beginning{next: d.thoughtOf()}
+		var problems []string
+		for i := range count {
+			problems = append(problems, fmt.Sprintf("problem %d", i+1))
+		}
+		d.object(problems)
+		if got := d.begins.next.Problems; len(got) != mostProblems || got[mostProblems-1] != last {
+			t.Errorf("%d problems: %d are listed, the last is %q", count, len(got), got[len(got)-1])
+		}
+	}
+}
+
+// TestWhatWouldGoWithTheOldBackendStandsAgainstAMove (law 12): the definition of the workload's kind takes everything of it along.
+func TestWhatWouldGoWithTheOldBackendStandsAgainstAMove(t *testing.T) {
+	d := beginningTo(t, "two")
+	d.begins = &beginning{next: d.thoughtOf()}
+	if err := d.examine(); !errors.Is(err, errEnough) || d.Reads.Trial.Source != "one" || !slices.Equal(d.Reads.Trial.On, []string{"m1", "m2"}) {
+		t.Fatalf("the present backend is not asked: %v, %+v", err, d.Reads.Trial)
+	}
+	brought := backends.Dependent{
+		Cluster: "m2", Kind: "CustomResourceDefinition", Name: "webs.example.com", Owner: backends.Owner{Kind: "ClusterPropagationPolicy", Name: "crds"},
+	}
+	preserved := brought
+	preserved.Preserve = "set it"
+	d.in.Trial = &Trial{Brought: []backends.Dependent{preserved, brought}}
+	if err := d.examine(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "cluster m2: CustomResourceDefinition webs.example.com is from backend one (ClusterPropagationPolicy crds), and"
+	if problems := d.begins.next.Problems; len(problems) != 2 || !strings.HasPrefix(problems[0], want) || !strings.Contains(problems[0], "(set it; kubectl fw backend retire one --preserve") ||
+		strings.Contains(problems[1], "--preserve") {
+		t.Errorf("what stands against it is %q", problems)
+	}
+}

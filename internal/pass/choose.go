@@ -144,7 +144,8 @@ func (d *Decision) choose(selection backends.Selection) (placement.Choice, error
 	situation := placement.Situation{
 		Fleet: *d.fleet, Chosen: selection, Missing: d.placed.missing, Running: d.observed.Running(), Group: d.group(),
 		Paused: d.placed.paused, Pinned: d.pinned(),
-		Divided: d.work.plan.Division() == v1alpha1.DivisionTypeDivided, MaxLostPercent: d.in.MaxRemovalPercent, Now: d.now.Time,
+		Divided: d.work.plan.Division() == v1alpha1.DivisionTypeDivided, Numbered: slices.Collect(maps.Keys(d.work.asked.Own)),
+		MaxLostPercent: d.in.MaxRemovalPercent, Now: d.now.Time,
 	}
 	return placement.Choose(d.here.Spec.Placement, situation)
 }
@@ -234,9 +235,12 @@ func (d *Decision) reasonToLeave(cluster string, known bool) v1alpha1.RemovalRea
 	}
 }
 
-// editsClusters tells whether the spec asks for other clusters than when it was last carried out.
+// editsClusters tells whether the spec asks for other clusters than when it was last carried out. Of what an earlier life runs nobody knows.
 func (d *Decision) editsClusters() bool {
-	return d.record.placement == nil || d.record.placement.ClustersHash != d.work.asked.Clusters
+	if d.record.placement == nil {
+		return len(d.runs()) == 0
+	}
+	return d.record.placement.ClustersHash != d.work.asked.Clusters
 }
 
 // deselected tells whether a cluster had fallen out of the placement before the spec was edited.

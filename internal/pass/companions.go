@@ -64,6 +64,9 @@ func (d *Decision) gather() error {
 			return err
 		}
 	}
+	if err := plan.CheckDependencies(d.travel.companions[len(p.Companions):], len(d.wanted())); err != nil {
+		return err
+	}
 	plan.SortCompanions(d.travel.companions)
 	return nil
 }

@@ -69,6 +69,32 @@ func TestWhatCannotBeReadHoldsTheRest(t *testing.T) {
 	}
 }
 
+// TestDependenciesThatAreTooLargeAreRefused: their number is one, and what they come to on all clusters is said.
+func TestDependenciesThatAreTooLargeAreRefused(t *testing.T) {
+	for size, refused := range map[int]bool{1 << 10: false, 1 << 20: true} {
+		setting := moving(t)
+		fw := setting.in.FleetWorkload.DeepCopy()
+		fw.Spec.Dependencies = v1alpha1.DependencyPolicyPropagate
+		fw.Spec.Template.Raw = []byte(strings.Replace(string(fw.Spec.Template.Raw), `"image":"nginx:1"`, `"image":"nginx:1","envFrom":[{"secretRef":{"name":"key"}}]`, 1))
+		p, err := plan.New(fw, setting.in.Kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setting.work.plan, setting.placed.targets = p, nil
+		for i := range 100 {
+			setting.placed.targets = append(setting.placed.targets, backends.Target{Cluster: fmt.Sprintf("m%d", i)})
+		}
+		setting.in.Objects = map[string]Object{"Secret key": {Found: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": map[string]any{"name": "key", "namespace": "shop"},
+			"data": map[string]any{"key": strings.Repeat("x", size)},
+		}}}}
+		err = setting.gather()
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "spec.dependencies") {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 // TestWhatIsMissingHoldsWhoNeedsIt: pods elsewhere, and clusters that are left, do not wait for it.
 func TestWhatIsMissingHoldsWhoNeedsIt(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -220,6 +246,77 @@ func TestFirstOf(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "m0", 5: "m0, m1, m2, m3, m4", 6: "m0, m1, m2, m3, m4 and 1 more", 7: "m0, m1, m2, m3, m4 and 2 more"} {
 		if got := firstOf(names[:n]); got != want {
 			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
+
+// TestCompanionsOfPausedClustersStay, although on no other cluster an earlier revision runs.
+func TestCompanionsOfPausedClustersStay(t *testing.T) {
+	for name, test := range map[string]struct {
+		pinned map[string]*int32
+		want   backends.Prune
+	}{
+		"paused":     {map[string]*int32{"m1": nil}, backends.PruneNone},
+		"not paused": {nil, backends.PruneOwn},
+	} {
+		d := moving(t)
+		d.placed.pinned = test.pinned
+		if err := d.gather(); err != nil {
+			t.Fatal(err)
+		}
+		if d.travel.prune != test.want {
+			t.Errorf("%s: %v", name, d.travel.prune)
+		}
+	}
+}
+
+// TestCompanionsGoWhereTheyAreNeeded: neither to a cluster that is asked what it runs, nor to one that is paused.
+func TestCompanionsGoWhereTheyAreNeeded(t *testing.T) {
+	for name, test := range map[string]struct {
+		probed, pinned, want string
+	}{
+		"to all that need it":      {"", "", ""},
+		"one is asked":             {"m1", "", "m2,m3"},
+		"one is paused":            {"", "m2", "m1,m3"},
+		"one each":                 {"m1", "m2", "m3"},
+		"asked and paused at once": {"m1", "m1", "m2,m3"},
+	} {
+		d := moving(t)
+		d.travel.companions = make([]backends.Companion, 1)
+		for _, cluster := range []string{"m1", "m2", "m3"} {
+			d.placed.targets = append(d.placed.targets, backends.Target{Cluster: cluster, Mode: backends.ModeOwn})
+		}
+		if test.probed != "" {
+			d.placed.probed = []string{test.probed}
+		}
+		if test.pinned != "" {
+			d.placed.pinned = map[string]*int32{test.pinned: nil}
+		}
+		if got := d.shipped()[0].Clusters; strings.Join(got, ",") != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestCompanionsAndDependenciesCountTogether: 16,000 objects on all clusters are the limit.
+func TestCompanionsAndDependenciesCountTogether(t *testing.T) {
+	for companions, refused := range map[int]bool{15: false, 16: true} { // and one Secret that the pods refer to
+		d := moving(t)
+		fw := d.in.FleetWorkload
+		fw.Spec.Dependencies = v1alpha1.DependencyPolicyPropagate
+		fw.Spec.Template.Raw = []byte(strings.Replace(string(fw.Spec.Template.Raw), `"image":"nginx:1"`, `"image":"nginx:1","envFrom":[{"secretRef":{"name":"key"}}]`, 1))
+		var err error
+		if d.work.plan, err = plan.New(fw, d.in.Kinds); err != nil {
+			t.Fatal(err)
+		}
+		for range companions {
+			d.work.plan.Companions = append(d.work.plan.Companions, backends.Companion{Object: &unstructured.Unstructured{}})
+		}
+		for i := range 1000 {
+			d.placed.targets = append(d.placed.targets, backends.Target{Cluster: fmt.Sprintf("m%d", i)})
+		}
+		if err := d.gather(); (backends.CodeOf(err) == backends.CodeInvalidTemplate) != refused {
+			t.Errorf("%d companions: %v", companions, err)
 		}
 	}
 }

@@ -20,13 +20,21 @@ func (d *Decision) deletion() []step {
 	}
 }
 
-// nothingSent ends the deletion of a FleetWorkload that never claimed a backend: nothing was ever sent.
+// nothingSent ends the deletion of a FleetWorkload that never claimed a backend, unless an earlier life of it did: nothing was ever sent.
 func (d *Decision) nothingSent() error {
-	if d.in.FleetWorkload.Status.Backend == "" {
+	if d.claimed() {
+		return nil
+	}
+	if err := d.identify(); err != nil {
 		d.end.Gone = true
 		return errEnough
 	}
-	return nil
+	err := d.recover()
+	d.end.Gone = err == nil
+	if err == nil {
+		return errEnough
+	}
+	return err
 }
 
 // delete orders all that may have something of the workload to give it up, one after the other.

@@ -74,14 +74,14 @@ func (d *Decision) readKeptSpec() error {
 	switch {
 	case kept.Err != nil:
 		return kept.Err
-	case kept.Unreadable || spec != nil && !migration.Names(name, fw, *spec):
+	case kept.Unreadable || spec != nil && !migration.Names(name, d.known(fw), *spec):
 		// What somebody else has put in its place would be rolled out.
 		return stall(v1alpha1.ReasonMigrationSpecLost,
 			"ControllerRevision %s/%s does not hold the spec from the beginning of the migration to backend %q: somebody else has written it. "+
 				"Nothing is changed. Delete it: kubectl delete controllerrevision %s -n %s", fw.Namespace, name, d.record.migration.To, name, fw.Namespace)
 	case spec == nil:
 		present := migration.Kept(fw.Spec)
-		if !migration.Names(name, fw, present) {
+		if !migration.Names(name, d.known(fw), present) {
 			return stall(v1alpha1.ReasonMigrationSpecLost,
 				"ControllerRevision %s/%s with the spec from the beginning of the migration to backend %q is gone, and the spec was changed since. "+
 					"Nothing is changed. Bring it back from a backup, or set the spec to what it was; replicas, suspend and backend do not matter",
@@ -172,7 +172,7 @@ func (d *Decision) merge() {
 		if is {
 			fleet.Clusters = append(fleet.Clusters, known)
 		}
-		if o, is := owner.observed.Of(owner.nameOf(c)); is {
+		if o, is := owner.observed.Of(owner.nameOf(c)); is && o.Presence != backends.PresenceNamed {
 			o.Cluster = c.Name
 			if last, is := other.observed.Of(other.nameOf(c)); is && o.Status == nil {
 				o.Status = last.Status // the new owner has nothing to say yet; what is shown is no longer current
@@ -387,6 +387,8 @@ func (d *Decision) reportOf(s handSide, c v1alpha1.MigrationClusterStatus, t bac
 		return migration.Report{Presence: backends.PresenceUnknown}
 	case !present:
 		return migration.Report{Presence: backends.PresenceAbsent}
+	case o.Presence == backends.PresenceNamed:
+		return migration.Report{Presence: o.Presence}
 	}
 	r := migration.Report{
 		Presence: o.Presence, Asked: o.Asked, Marked: len(o.Marks) > 0, Message: o.Message,

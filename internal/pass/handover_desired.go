@@ -19,19 +19,33 @@ func (d *Decision) desiredOf(mine, other handSide) backends.Desired {
 		}
 		return modes[cluster].Target
 	}
-	// A backend is not asked to run anything on a cluster that it does not know, and has nothing for.
-	clusters := slices.DeleteFunc(slices.Clone(d.record.migration.Clusters), func(c v1alpha1.MigrationClusterStatus) bool {
-		_, known := mine.fleet.Get(mine.nameOf(c))
-		_, present := mine.observed.Of(mine.nameOf(c))
-		return !known && !present
-	})
-	targets := targetsOf(d.placed.targets, clusters, mine.nameOf, mode)
+	targets := targetsOf(d.placed.targets, d.there(mine), mine.nameOf, mode)
 	if !mine.observed.Selection.Settled {
 		targets = nil // the placement comes first
 	}
 	desired := mine.plan.Desired(targets)
 	desired.Companions, desired.Prune = d.travelling(mine, other), backends.PruneNone
 	return desired
+}
+
+// there are the clusters that a backend is asked for: it is not asked to run anything on one that it does not know, and has nothing for.
+// The name of such a one it drops as soon as it is asked for others; when there are none, it is to hold back there.
+func (d *Decision) there(mine handSide) (there []v1alpha1.MigrationClusterStatus) {
+	var named []v1alpha1.MigrationClusterStatus
+	for _, c := range d.record.migration.Clusters {
+		_, known := mine.fleet.Get(mine.nameOf(c))
+		o, present := mine.observed.Of(mine.nameOf(c))
+		switch {
+		case known, present && o.Presence != backends.PresenceNamed:
+			there = append(there, c)
+		case present:
+			named = append(named, c)
+		}
+	}
+	if len(there) == 0 {
+		return named
+	}
+	return there
 }
 
 // travelling are the companions with the clusters' names as one backend has them, and with what the other one says of them.

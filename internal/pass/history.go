@@ -14,19 +14,27 @@ type History struct {
 	Limit int32
 }
 
-// keepShipped wants what is shipped to be kept once it is another than the record's, or when too many older ones are. What is refused or held
+// keepShipped wants what is shipped to be kept once it may be another than was kept last, or when too many older ones are. What is refused or held
 // never comes here, and during a hand-over nothing new is shipped.
 func (d *Decision) keepShipped() error {
-	spec, record := &d.in.FleetWorkload.Spec, d.record.revision
-	version, err := revisions.VersionOf(d.in.FleetWorkload, revisions.Of(spec))
+	fw, record := d.in.FleetWorkload, d.record.revision
+	version, err := revisions.VersionOf(fw, revisions.Of(&fw.Spec))
 	if err != nil {
 		return err
 	}
-	limit := revisions.Limit(spec)
-	if record == nil || record.Name != version.Name || pointer.Deref(record.Older, 0) > limit {
+	limit := revisions.Limit(&fw.Spec)
+	if record == nil || record.Name != version.Name || pointer.Deref(record.Older, 0) > limit || missed(record, fw.Generation) {
 		d.History = &History{Version: version, Limit: limit}
+		return nil
 	}
+	d.record.revision = record.DeepCopy()
+	d.record.revision.ObservedGeneration = pointer.To(fw.Generation)
 	return nil
+}
+
+// missed tells whether the record knows nothing of a spec before this one: what that shipped may have been kept.
+func missed(record *v1alpha1.SpecRevision, generation int64) bool {
+	return pointer.Deref(record.ObservedGeneration, 0)+1 < generation
 }
 
 // Remembered says what came of History; it is said before Conclude. What could not be kept holds up nothing, and is tried again.
@@ -35,5 +43,6 @@ func (d *Decision) Remembered(record *v1alpha1.SpecRevision, err error) {
 		d.again = backends.Sooner(d.again, lookAnyway)
 		return
 	}
+	record.ObservedGeneration = pointer.To(d.in.FleetWorkload.Generation)
 	d.record.revision = record
 }

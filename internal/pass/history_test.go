@@ -36,7 +36,7 @@ func recorded(t *testing.T, fw *v1alpha1.FleetWorkload, older int32) {
 		t.Fatal(err)
 	}
 	number := int64(older) + 1
-	fw.Status.SpecRevision = &v1alpha1.SpecRevision{Name: version.Name, Number: &number, Older: &older}
+	fw.Status.SpecRevision = &v1alpha1.SpecRevision{Name: version.Name, Number: &number, Older: &older, ObservedGeneration: pointer.To(fw.Generation)}
 }
 
 func anotherImage(fw *v1alpha1.FleetWorkload) {
@@ -57,6 +57,14 @@ func TestWhatIsShippedIsKept(t *testing.T) {
 			recorded(t, fw, 3)
 			anotherImage(fw)
 			fw.Spec.Suspend = pointer.To(true)
+		}, 10},
+		"nothing new, since the spec that was looked at last": {func(fw *v1alpha1.FleetWorkload) {
+			recorded(t, fw, 3)
+			fw.Generation++
+		}, -1},
+		"back to what it was, past a spec that nobody may have noted": {func(fw *v1alpha1.FleetWorkload) {
+			recorded(t, fw, 3)
+			fw.Generation += 2
 		}, 10},
 		"other replicas": {func(fw *v1alpha1.FleetWorkload) { recorded(t, fw, 3); fw.Spec.Replicas = &two }, -1},
 		"other clusters": {func(fw *v1alpha1.FleetWorkload) {

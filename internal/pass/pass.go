@@ -37,6 +37,8 @@ import (
 type Settings struct {
 	// Kinds knows the workload kinds.
 	Kinds *interpreter.Registry
+	// Installation is that of the operator; without one a FleetWorkload is known to backends by its UID.
+	Installation string
 	// Aliases are names of clusters that backends call differently.
 	Aliases plan.Aliases
 	// Backends are the names of those that are configured.
@@ -141,6 +143,8 @@ type Object struct {
 // Trial is what was found against a hand-over.
 type Trial struct {
 	Against []string
+	// Brought is what the workload needs and would lose with the backend that is left.
+	Brought []backends.Dependent
 	Err     error
 }
 
@@ -185,10 +189,13 @@ func (r SideRead) Live() bool {
 	return r.Query != nil && r.Query.Counterpart == backends.CounterpartActive
 }
 
-// TrialRead asks a backend what stands against carrying something out.
+// TrialRead asks a backend what stands against carrying something out, and the one that is left what would go with it.
 type TrialRead struct {
 	Backend string
 	Desired backends.Desired
+	// Source is the backend that is left, and On are the workload's clusters as that calls them.
+	Source string
+	On     []string
 }
 
 // RestartsRead asks how often containers of the pods in a cluster were restarted.
@@ -298,6 +305,8 @@ type Decision struct {
 	// namespaceLabels are those that it is made with.
 	namespaceLabels map[string]string
 	travel          travel
+	// forgets is true when the record is of nothing, and begins anew.
+	forgets bool
 	// handOver is nil but in a pass with two backends; begins but where a migration may begin.
 	handOver *handOver
 	begins   *beginning
@@ -415,6 +424,7 @@ func (d *Decision) ordinary() []step {
 		{"identify workload", d.identify},
 		{"admit", d.admitNew},
 		{"resolve backend", d.resolveBackend},
+		{"look for an earlier life", d.recover},
 		{"claim", d.claim},
 		{"observe", d.observe},
 		{"admit", d.admit},

@@ -117,7 +117,7 @@ func (d *Decision) withheld() string {
 	if p.Division() == v1alpha1.DivisionTypeDuplicated {
 		var other []string
 		for _, name := range d.pinned() {
-			if n := d.placed.pinned[name]; n != nil && *n != asked {
+			if n := d.placed.pinned[name]; n != nil && *n != p.Each(name) {
 				other = append(other, fmt.Sprintf("%s keeps %d", name, *n))
 			}
 		}

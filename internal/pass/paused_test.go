@@ -2,9 +2,15 @@ package pass
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"k8s.io/utils/ptr"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // TestWhatPausedClustersKeep: numbers that are too large together leave nothing for others, and never more than was asked for.
@@ -23,6 +29,58 @@ func TestWhatPausedClustersKeep(t *testing.T) {
 		d.placed.pinned = test.pinned
 		if got := d.kept(); got != test.want {
 			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+// TestWhatIsWithheldByAPause: four replicas are asked for, in all or on each cluster.
+func TestWhatIsWithheldByAPause(t *testing.T) {
+	two, four := ptr.To(int32(2)), ptr.To(int32(4))
+	for name, test := range map[string]struct {
+		division v1alpha1.DivisionType
+		pinned   map[string]*int32
+		beside   *int32
+		want     string
+	}{
+		"nothing is paused":           {v1alpha1.DivisionTypeDivided, nil, two, ""},
+		"a share as asked":            {v1alpha1.DivisionTypeDivided, map[string]*int32{"m1": two}, two, ""},
+		"too much with the rest":      {v1alpha1.DivisionTypeDivided, map[string]*int32{"m1": four}, two, "4 replicas are asked for and 6 given: paused clusters keep 4 (m1)"},
+		"as many as each":             {v1alpha1.DivisionTypeDuplicated, map[string]*int32{"m1": four}, four, ""},
+		"fewer than each":             {v1alpha1.DivisionTypeDuplicated, map[string]*int32{"m1": two}, four, "what is paused has another number: m1 keeps 2"},
+		"one of which nobody can say": {v1alpha1.DivisionTypeDuplicated, map[string]*int32{"m1": nil}, four, ""},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Spec.Placement.Division.Type = test.division
+		var err error
+		if d.work.plan, err = plan.New(d.in.FleetWorkload, d.in.Kinds); err != nil {
+			t.Fatal(err)
+		}
+		d.placed.pinned, d.placed.targets = test.pinned, []backends.Target{{Cluster: "m2", Mode: backends.ModeOwn, Replicas: test.beside}}
+		if got := d.withheld(); got != test.want && (test.want == "" || !strings.HasSuffix(got, test.want)) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestWhatIsSaidOfPausedClusters: which they are, and which of them go when they are paused no longer.
+func TestWhatIsSaidOfPausedClusters(t *testing.T) {
+	for name, test := range map[string]struct {
+		pinned  string
+		missing []string
+		leaves  bool
+	}{
+		"one that is chosen":              {"m1", nil, false},
+		"one that is not":                 {"m3", nil, true},
+		"one that is missing for a while": {"m1", []string{"m1"}, true},
+	} {
+		d := moving(t)
+		d.placed.pinned = map[string]*int32{test.pinned: nil}
+		d.placed.choice, d.placed.missing = &placement.Choice{Clusters: []string{"m1", "m2"}}, test.missing
+		notes := strings.Join(d.notePaused(), "; ")
+		if !strings.Contains(notes, "left as they are by spec.placement.paused: "+test.pinned) ||
+			strings.Contains(notes, "to be left once they are no longer paused: "+test.pinned) != test.leaves ||
+			strings.Contains(notes, "to be left") != test.leaves {
+			t.Errorf("%s: %s", name, notes)
 		}
 	}
 }

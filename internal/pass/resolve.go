@@ -25,9 +25,15 @@ func (d *Decision) identify() error {
 		}
 		ref = plan.Reference(manifest)
 	}
-	d.work.query, d.work.kind = plan.Query(d.spec, *ref, d.in.Kinds)
 	d.record.workload = ref
-	return nil
+	same := d.here == d.spec
+	if d.spec = d.known(d.spec); same {
+		d.here = d.spec
+	} else {
+		d.here = d.in.Aliases.Written(d.spec, d.record.migration.From)
+	}
+	d.work.query, d.work.kind = plan.Query(d.spec, *ref, d.in.Kinds)
+	return d.sameInstallation()
 }
 
 // resolveBackend finds the backend. A workload that runs stays with its own until a hand-over is through; one on which nothing runs
@@ -98,7 +104,7 @@ func (d *Decision) use(name string) error {
 // claim records backend and workload before anything is sent: from then on they are found again whatever the spec
 // says.
 func (d *Decision) claim() error {
-	if d.record.backend == "" || d.in.FleetWorkload.Status.Workload == nil {
+	if !d.claimed() || d.in.FleetWorkload.Status.Workload == nil {
 		d.record.backend = d.backend
 		return errEnough
 	}

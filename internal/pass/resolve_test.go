@@ -102,7 +102,8 @@ func TestAClaimIsRecordedFirst(t *testing.T) {
 		"another backend already": {"two", ref, false},
 	} {
 		d := moving(t)
-		d.record.backend, d.in.FleetWorkload.Status.Workload = test.backend, test.workload
+		d.record.backend = test.backend
+		d.in.FleetWorkload.Status.Backend, d.in.FleetWorkload.Status.Workload = test.backend, test.workload
 		if err := d.claim(); errors.Is(err, errEnough) != test.first || err != nil && !test.first || test.first && d.record.backend != "one" {
 			t.Errorf("%s: %v, recorded %q", name, err, d.record.backend)
 		}

@@ -50,6 +50,7 @@ func (d *Decision) result() Result {
 	out := d.end
 	out.Status = aggregate.Fleet(d.in.FleetWorkload.Status, d.facts(problem))
 	out.Status.Backend, out.Status.Workload = d.record.backend, d.record.workload
+	out.Status.Identity = d.identity()
 	out.Status.Placement, out.Status.SpecRevision = d.record.placement, d.record.revision
 	out.Status.Migration = onlyUsed(d.record.migration)
 	if HandsOver(d.in.FleetWorkload) {
@@ -242,6 +243,7 @@ func (d *Decision) reports() []aggregate.Report {
 		if n, pinned := d.placed.pinned[o.Cluster]; pinned && d.placed.targets != nil {
 			r.Paused, r.Target, r.Desired = true, true, n
 		}
+		_, r.Numbered = d.work.asked.Own[o.Cluster]
 		r.GivenUp = d.placed.choice != nil && slices.Contains(d.placed.choice.GivenUp, o.Cluster) || d.failedOver(r)
 		r.State = d.interpret(targets[o.Cluster], o)
 	}

@@ -34,8 +34,9 @@ type Situation struct {
 	Paused, Pinned []string
 	// Group is the group that was chosen last, empty when none was.
 	Group string
-	// Divided is true when replicas of a lost cluster can go to the others.
-	Divided bool
+	// Divided is true when replicas of a lost cluster can go to the others, but for those that are Numbered: they run a number of their own.
+	Divided  bool
+	Numbered []string
 	// MaxLostPercent is the share of the fleet that may be lost for failover to go on: when more is, the fault may lie
 	// between the backend and its clusters.
 	MaxLostPercent int32
@@ -248,9 +249,9 @@ func (t *trial) replaces(without, with []string) bool {
 	return fewer && len(without) >= len(with)
 }
 
-// takers counts the clusters of a choice that can take replicas: those that are neither lost nor paused.
+// takers counts the clusters of a choice that can take replicas: those that are neither lost nor paused, and have no number of their own.
 func (t *trial) takers(chosen []string) int {
-	return len(chosen) - len(intersection(chosen, t.lost)) - len(intersection(chosen, t.situation.Pinned))
+	return len(chosen) - len(intersection(chosen, slices.Concat(t.lost, t.situation.Pinned, t.situation.Numbered)))
 }
 
 func intersection(names, others []string) []string {

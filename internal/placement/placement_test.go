@@ -41,8 +41,10 @@ type world struct {
 	running, lost, lately, tainted, evicted, unfit string
 	// undated are lost, nobody knows since when; missing are chosen though they do not match any more.
 	undated, missing string
-	group            string
-	duplicated       bool
+	// numbered have a number of their own.
+	numbered   string
+	group      string
+	duplicated bool
 }
 
 func (w world) choose(t *testing.T) (placement.Choice, error) {
@@ -90,6 +92,7 @@ func (w world) choose(t *testing.T) (placement.Choice, error) {
 			}
 		}
 	}
+	s.Numbered = strings.Fields(w.numbered)
 	s.Missing = strings.Fields(w.missing)
 	s.Chosen.Clusters = append(s.Chosen.Clusters, s.Missing...)
 	return placement.Choose(p, s)
@@ -105,22 +108,26 @@ func TestChoose(t *testing.T) {
 		says  string
 		again time.Duration
 	}{
-		"all":                    {world: world{spec: `{clusters: {}}`}, want: "a1 a2 a3 b1 b2 c1"},
-		"names":                  {world: world{spec: `{clusters: {names: [b1, a1]}}`}, want: "a1 b1"},
-		"none matches":           {world: world{spec: `{clusters: {selector: {matchLabels: {a: b}}}}`}, want: ""},
-		"lost and new":           {world: world{spec: `{clusters: {}}`, lost: "a1"}, want: "a2 a3 b1 b2 c1", says: "left out: a1: not ready"},
-		"lost and running":       {world: world{spec: `{clusters: {}}`, lost: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
-		"tainted":                {world: world{spec: `{clusters: {}}`, tainted: "a1 b1"}, want: "a2 a3 b2 c1", says: "a1, b1: tainted"},
-		"tainted and running":    {world: world{spec: `{clusters: {}}`, tainted: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
-		"evicting and running":   {world: world{spec: `{clusters: {}}`, evicted: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
-		"evicting and new":       {world: world{spec: `{clusters: {}}`, evicted: "a1"}, want: "a2 a3 b1 b2 c1", says: "a1: tainted"},
-		"missing and running":    {world: world{spec: `{clusters: {names: [a1]}}`, missing: "b1", running: "a1 b1"}, want: "a1 b1"},
-		"as many as are named":   {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2"}, want: "c1", says: "left out: a1, a2, a3, b1, b2: not ready"},
-		"more than are named":    {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2 c1"}, want: "", says: "left out: a1, a2, a3, b1, b2 and 1 more: not ready"},
-		"paused and new":         {world: world{spec: `{clusters: {}, paused: {names: [a1, x]}}`, running: "a2"}, want: "a2 a3 b1 b2 c1", says: "a1: paused by spec.placement.paused"},
-		"paused and running":     {world: world{spec: `{clusters: {}, paused: {}}`, running: "a2 c1"}, want: "a2 c1", says: "a1, a3, b1, b2: paused"},
-		"paused counts":          {world: world{spec: `{` + two + `, paused: {names: [c1]}}`, running: "a1 a2 c1"}, want: "a1 c1"},
-		"paused and lost":        {world: world{spec: `{` + failover + `, paused: {names: [a1]}}`, lost: "a1 a2", running: "a1 a2 a3"}, want: "a1 a3 b1 b2 c1; a2"},
+		"all":                  {world: world{spec: `{clusters: {}}`}, want: "a1 a2 a3 b1 b2 c1"},
+		"names":                {world: world{spec: `{clusters: {names: [b1, a1]}}`}, want: "a1 b1"},
+		"none matches":         {world: world{spec: `{clusters: {selector: {matchLabels: {a: b}}}}`}, want: ""},
+		"lost and new":         {world: world{spec: `{clusters: {}}`, lost: "a1"}, want: "a2 a3 b1 b2 c1", says: "left out: a1: not ready"},
+		"lost and running":     {world: world{spec: `{clusters: {}}`, lost: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
+		"tainted":              {world: world{spec: `{clusters: {}}`, tainted: "a1 b1"}, want: "a2 a3 b2 c1", says: "a1, b1: tainted"},
+		"tainted and running":  {world: world{spec: `{clusters: {}}`, tainted: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
+		"evicting and running": {world: world{spec: `{clusters: {}}`, evicted: "a1", running: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
+		"evicting and new":     {world: world{spec: `{clusters: {}}`, evicted: "a1"}, want: "a2 a3 b1 b2 c1", says: "a1: tainted"},
+		"missing and running":  {world: world{spec: `{clusters: {names: [a1]}}`, missing: "b1", running: "a1 b1"}, want: "a1 b1"},
+		"as many as are named": {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2"}, want: "c1", says: "left out: a1, a2, a3, b1, b2: not ready"},
+		"more than are named":  {world: world{spec: `{clusters: {}}`, lost: "a1 a2 a3 b1 b2 c1"}, want: "", says: "left out: a1, a2, a3, b1, b2 and 1 more: not ready"},
+		"paused and new":       {world: world{spec: `{clusters: {}, paused: {names: [a1, x]}}`, running: "a2"}, want: "a2 a3 b1 b2 c1", says: "a1: paused by spec.placement.paused"},
+		"paused and running":   {world: world{spec: `{clusters: {}, paused: {}}`, running: "a2 c1"}, want: "a2 c1", says: "a1, a3, b1, b2: paused"},
+		"paused counts":        {world: world{spec: `{` + two + `, paused: {names: [c1]}}`, running: "a1 a2 c1"}, want: "a1 c1"},
+		"paused and lost":      {world: world{spec: `{` + failover + `, paused: {names: [a1]}}`, lost: "a1 a2", running: "a1 a2 a3"}, want: "a1 a3 b1 b2 c1; a2"},
+		"nobody but those with numbers of their own": {
+			world: world{spec: `{clusters: {names: [a1, a2]}, failover: {}}`, lost: "a2", running: "a1 a2", numbered: "a1"}, want: "a1 a2"},
+		"lost with a number of its own": {
+			world: world{spec: `{clusters: {names: [a1, a2]}, failover: {}}`, lost: "a2", running: "a1 a2", numbered: "a2"}, want: "a1; a2"},
 		"nobody but paused ones": {world: world{spec: `{clusters: {names: [a1, a2]}, failover: {}, paused: {names: [a1]}}`, lost: "a2", running: "a1 a2"}, want: "a1 a2"},
 		"paused, and the group is lost": {
 			world: world{spec: `{` + groups + `, failover: {}, paused: {names: [a1]}}`, group: "eu", lost: "a2", running: "a1 a2"}, want: "us: b1 b2; a2",

@@ -21,7 +21,7 @@ const (
 	maxOverriding = 16 << 20
 	// maxVariants bounds the manifests that overrides make, one for each set of overrides that meet on a cluster, in the same unit.
 	maxVariants = 5 << 20
-	// maxCarried bounds the companions of all clusters, in bytes of JSON: each of them is told to a backend, too.
+	// maxCarried bounds the companions of all clusters, and the dependencies, in bytes of JSON: each of them is told to a backend, too.
 	maxCarried = 64 << 20
 	// maxCarriers bounds how many objects companions and dependencies are on all clusters: a backend has one for each.
 	maxCarriers = 16_000
@@ -103,6 +103,42 @@ func (p *Plan) checkCarried(clusters int) error {
 			total, maxCarried, "put what is long into an image, or create some of them on the clusters yourself")
 	}
 	return CheckCarriers("spec.companions", len(p.fw.Spec.Companions), clusters)
+}
+
+// CheckDependencies refuses objects that pods refer to which are too large for so many clusters. all is how many clusters need one that does not
+// say.
+func CheckDependencies(dependencies []backends.Companion, all int) error {
+	var total int64
+	for _, c := range dependencies {
+		clusters := all
+		if c.Clusters != nil {
+			clusters = len(c.Clusters)
+		}
+		total += jsonSize(c.Object.Object) * int64(clusters)
+	}
+	if total <= maxCarried {
+		return nil
+	}
+	return tooMuch(backends.CodeInvalidTemplate, "spec.dependencies", fmt.Sprintf("the %d objects that the pods refer to are too large together on %d clusters",
+		len(dependencies), all), total, maxCarried, "put what is long into an image, create some of them on the clusters yourself, or have fewer clusters")
+}
+
+// jsonSize is about what a value takes in JSON. It is asked on every pass, and makes nothing.
+func jsonSize(v any) int64 {
+	size := int64(2)
+	switch v := v.(type) {
+	case string:
+		size += int64(len(v))
+	case []any:
+		for _, item := range v {
+			size += jsonSize(item) + 1
+		}
+	case map[string]any:
+		for key, item := range v {
+			size += int64(len(key)) + jsonSize(item) + 4
+		}
+	}
+	return size
 }
 
 // CheckCarriers refuses so many objects that travel along with the workload to so many clusters; field is why they do.

@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -349,5 +350,44 @@ func BenchmarkWorst(b *testing.B) {
 				_, _ = planned(test.fw, fleet, names)
 			}
 		})
+	}
+}
+
+// TestDependenciesAreBounded by what they are in bytes on all clusters that need them, whatever their number.
+func TestDependenciesAreBounded(t *testing.T) {
+	settings := func(size int, clusters ...string) backends.Companion {
+		return backends.Companion{Clusters: clusters, Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}, "data": map[string]any{"key": strings.Repeat("x", size)},
+		}}}
+	}
+	few := []string{"m1", "m2"}
+	for name, test := range map[string]struct {
+		dependencies []backends.Companion
+		all          int
+		refused      bool
+	}{
+		"none":                       {nil, 1000, false},
+		"small ones":                 {[]backends.Companion{settings(4 << 10), settings(4 << 10)}, 1000, false},
+		"a large one":                {[]backends.Companion{settings(1 << 20)}, 60, false},
+		"a large one, too often":     {[]backends.Companion{settings(1 << 20)}, 64, true},
+		"a large one, where needed":  {[]backends.Companion{settings(1<<20, few...)}, 1000, false},
+		"several together":           {[]backends.Companion{settings(40 << 10), settings(40 << 10)}, 1000, true},
+		"a large one that is nobody": {[]backends.Companion{settings(1<<20, []string{}...)}, 10, false},
+	} {
+		err := CheckDependencies(test.dependencies, test.all)
+		if (err != nil) != test.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		var why *backends.Error
+		if err != nil && (!errors.As(err, &why) || why.Field != "spec.dependencies" || why.Remedy == "" || why.Value == "" ||
+			!strings.Contains(why.Message, "the limit is 65536 KiB")) {
+			t.Errorf("%s: %+v", name, err)
+		}
+	}
+	for _, c := range []backends.Companion{settings(0), settings(100)} {
+		raw, err := c.Object.MarshalJSON()
+		if size := jsonSize(c.Object.Object); err != nil || size < int64(len(raw))-16 || size > int64(len(raw))+64 {
+			t.Errorf("%d bytes for %s", size, raw)
+		}
 	}
 }

@@ -45,6 +45,7 @@ var Fields = []Field{
 	{Path: "overrides.annotations", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.podLabels", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.podAnnotations", Karmada: "JSON patches", OCM: inOnes},
+	{Path: "overrides.replicas", Karmada: "static weights equal to the numbers", OCM: inOnes},
 	{Path: "overrides.partition", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "overrides.patches", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "migration", Karmada: "suspension and preserveResourcesOnDeletion", OCM: "ReadOnly works", Needs: backends.FeatureModes},

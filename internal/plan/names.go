@@ -87,7 +87,7 @@ func (p *Plan) With(fw *v1alpha1.FleetWorkload) (*Plan, error) {
 		return p, nil
 	}
 	out := *p
-	out.fw, out.manifests = fw, newManifests()
+	out.fw, out.manifests, out.numbers = fw, newManifests(), numbers(fw.Spec.Overrides)
 	out.Query.Selectors = placement.Selectors(fw.Spec.Placement)
 	var err error
 	out.overrides, err = override.Compile(fw.Spec.Overrides, p.paths())

@@ -36,8 +36,11 @@ type Plan struct {
 	size      int64
 	objects   int
 	manifests *manifests
-	// asked is spec.placement as it was written, whatever a backend calls its clusters.
-	asked v1alpha1.Placement
+	// asked is spec.placement as it was written, whatever a backend calls its clusters, and askedNumbers the clusters' own replicas.
+	asked        v1alpha1.Placement
+	askedNumbers map[string]int32
+	// numbers are those by the backend's names; most bounds them for now.
+	numbers, most map[string]int32
 	// pinned is how many of the replicas paused clusters keep.
 	pinned int32
 }
@@ -48,7 +51,8 @@ func New(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{fw: fw, asked: fw.Spec.Placement, Template: template, size: int64(len(fw.Spec.Template.Raw)),
+	own := numbers(fw.Spec.Overrides)
+	p := &Plan{fw: fw, asked: fw.Spec.Placement, askedNumbers: own, numbers: own, Template: template, size: int64(len(fw.Spec.Template.Raw)),
 		objects: objectsIn(fw.Spec.Template.Raw), manifests: newManifests()}
 	if err := Allowed(template, kinds); err != nil {
 		return nil, err
@@ -159,7 +163,7 @@ func (p *Plan) refuseReplicas() error {
 			Value:   string(v1alpha1.DivisionTypeDivided),
 			Message: fmt.Sprintf("a %s has no replicas to divide", kind), Remedy: "leave it out: every cluster gets the whole object"}
 	}
-	return nil
+	return p.refuseNumbered()
 }
 
 // Division is spec.placement.division.type with its default.
@@ -177,21 +181,27 @@ func DivisionOf(placement v1alpha1.Placement) v1alpha1.DivisionType {
 func (p *Plan) Asked() (guard.Asked, error) {
 	clusters := p.asked
 	clusters.Division, clusters.Paused = nil, nil
-	asked := guard.Asked{Replicas: pointer.Deref(p.Replicas, 1), Divided: p.Division() == v1alpha1.DivisionTypeDivided}
+	asked := guard.Asked{
+		Replicas: pointer.Deref(p.Replicas, 1), Divided: p.Division() == v1alpha1.DivisionTypeDivided, Own: p.numbers,
+	}
 	var err error
 	if asked.Clusters, err = Hash(clusters); err != nil {
 		return asked, err
 	}
-	asked.Division, err = Hash(p.asked.Division)
-	if err == nil && p.asked.Paused != nil { // a pause, and its end, divide anew and ask for no cluster to be left
-		asked.Division, err = Hash(p.asked.Division, p.asked.Paused)
+	parts := []any{p.asked.Division}
+	if p.asked.Paused != nil || len(p.askedNumbers) > 0 { // a pause, and its end, divide anew and ask for no cluster to be left
+		parts = append(parts, p.asked.Paused)
 	}
+	if len(p.askedNumbers) > 0 {
+		parts = append(parts, p.askedNumbers)
+	}
+	asked.Division, err = Hash(parts...)
 	return asked, err
 }
 
 // Targets gives each chosen cluster its replicas and its manifest. chosen must be clusters of the fleet, current are the
 // replicas that clusters were asked to run before. Clusters that get nothing of a divided total are left out, as Karmada
-// does; when the total is zero, every cluster keeps its object with zero replicas.
+// does; when the total is zero, every cluster keeps its object with zero replicas, and so does one whose own number that is.
 func (p *Plan) Targets(fleet backends.Fleet, chosen []string, current map[string]int32) ([]backends.Target, error) {
 	clusters, err := clustersOf(fleet, chosen)
 	if err != nil {
@@ -227,9 +237,6 @@ func (p *Plan) Beside(pinned int32) *Plan {
 	out.pinned = pinned
 	return &out
 }
-
-// toDivide are the replicas that are there to be divided.
-func (p *Plan) toDivide() int32 { return max(0, *p.Replicas-p.pinned) }
 
 // Shares are the replicas of each chosen cluster; nil for kinds without.
 func (p *Plan) Shares(fleet backends.Fleet, chosen []string, current map[string]int32) (map[string]int32, error) {
@@ -404,31 +411,45 @@ func (p *Plan) shares(clusters []backends.Cluster, current map[string]int32) (ma
 	if p.Replicas == nil {
 		return nil, nil
 	}
+	given, others := p.given(clusters)
 	if p.Division() == v1alpha1.DivisionTypeDuplicated {
-		out := make(map[string]int32, len(clusters))
-		for _, c := range clusters {
-			out[c.Name] = *p.Replicas
+		for _, c := range others {
+			given[c.Name] = *p.Replicas
 		}
-		return out, nil
+		return given, nil
 	}
+	total, err := p.toDivide(given, len(others))
+	if err != nil || len(given) > 0 && len(others) == 0 {
+		return given, err
+	}
+	shares, err := p.divide(total, others, current)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(shares, given)
+	return shares, nil
+}
+
+// divide divides a total over clusters.
+func (p *Plan) divide(total int32, clusters []backends.Cluster, current map[string]int32) (map[string]int32, error) {
 	d := p.fw.Spec.Placement.Division
 	switch d.Preference {
 	case v1alpha1.DivisionPreferenceAggregated:
-		return p.byRoom(clusters, current, division.Aggregate)
+		return p.byRoom(total, clusters, current, division.Aggregate)
 	case v1alpha1.DivisionPreferenceAvailableCapacity:
-		return p.byRoom(clusters, current, division.ByCapacity)
+		return p.byRoom(total, clusters, current, division.ByCapacity)
 	case v1alpha1.DivisionPreferenceWeighted:
 	}
 	shares, err := division.Weights(d.Weights, clusters)
 	if err != nil {
 		return nil, err
 	}
-	return division.Divide(p.toDivide(), shares)
+	return division.Divide(total, shares)
 }
 
 func (p *Plan) dropped(t backends.Target) bool {
 	return p.Division() == v1alpha1.DivisionTypeDivided && p.Replicas != nil && *p.Replicas > 0 &&
-		t.Replicas != nil && *t.Replicas == 0
+		t.Replicas != nil && *t.Replicas == 0 && !p.Numbered(t.Cluster)
 }
 
 // Desired is what the driver is to carry out, but for what the pods refer to. Without targets only the placement is set

@@ -29,7 +29,7 @@ func (p *Plan) ByRoom() bool {
 
 // byRoom divides by what clusters can still take. What runs stays where it is. After a scale to zero, the clusters that
 // kept the object are filled again, if they can take all.
-func (p *Plan) byRoom(clusters []backends.Cluster, current map[string]int32,
+func (p *Plan) byRoom(total int32, clusters []backends.Cluster, current map[string]int32,
 	divide func(int32, []division.Room) (map[string]int32, error),
 ) (map[string]int32, error) {
 	rooms := make([]division.Room, 0, len(clusters))
@@ -49,14 +49,14 @@ func (p *Plan) byRoom(clusters []backends.Cluster, current map[string]int32,
 		}
 	}
 	if running == 0 && len(kept) > 0 {
-		if shares, err := divide(p.toDivide(), kept); err == nil {
+		if shares, err := divide(total, kept); err == nil {
 			for _, c := range clusters {
 				shares[c.Name] += 0
 			}
 			return shares, nil
 		}
 	}
-	return divide(p.toDivide(), rooms)
+	return divide(total, rooms)
 }
 
 // room is how many more pods of the cluster's manifest the cluster can take. Where it is not known what is free, what this

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
+	"reflect"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,7 +100,10 @@ func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference, kinds *in
 		namespace = ""
 	}
 	return backends.Query{
-		Key: backends.Key{NamespacedName: types.NamespacedName{Namespace: fw.Namespace, Name: fw.Name}, UID: fw.UID},
+		Key: backends.Key{
+			NamespacedName: types.NamespacedName{Namespace: fw.Namespace, Name: fw.Name}, UID: fw.UID,
+			Installation: fw.Annotations[v1alpha1.AnnotationInstallation],
+		},
 		Workload: backends.Workload{
 			GVK: gvk, Resource: kind.Resource, Namespace: namespace, Name: ref.Name,
 			ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
@@ -119,15 +122,22 @@ func Hash(parts ...any) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// revision hashes what decides the target manifests, replicas and the names of overrides left out.
+// revision hashes what decides the target manifests, replicas and the names of overrides left out. An override of replicas alone is none.
 func revision(kind *interpreter.Kind, template *unstructured.Unstructured, overrides []v1alpha1.Override) (string, error) {
 	bare := own(template, kind.ReplicasPath())
 	if path := kind.ReplicasPath(); len(path) > 0 {
 		unstructured.RemoveNestedField(bare.Object, path...)
 	}
-	unnamed := slices.Clone(overrides)
-	for i := range unnamed {
-		unnamed[i].Name = ""
+	unnamed := make([]v1alpha1.Override, 0, len(overrides))
+	for _, o := range overrides {
+		counts := o.Replicas != nil
+		o.Name, o.Replicas = "", nil
+		if !counts || !reflect.DeepEqual(o, v1alpha1.Override{Clusters: o.Clusters}) {
+			unnamed = append(unnamed, o)
+		}
+	}
+	if len(unnamed) == 0 {
+		unnamed = nil // as without any
 	}
 	return Hash(bare.Object, unnamed)
 }
@@ -145,6 +155,9 @@ func mark(template *unstructured.Unstructured, fw *v1alpha1.FleetWorkload, revis
 	labels[v1alpha1.LabelUID] = string(fw.UID)
 	annotations[v1alpha1.AnnotationOwner] = fw.Namespace + "/" + fw.Name
 	annotations[v1alpha1.AnnotationRevision] = revision
+	if installation := fw.Annotations[v1alpha1.AnnotationInstallation]; installation != "" {
+		annotations[v1alpha1.AnnotationInstallation] = installation
+	}
 	template.SetLabels(labels)
 	template.SetAnnotations(annotations)
 }

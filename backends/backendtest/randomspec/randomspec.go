@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,7 +88,25 @@ func (r random) next(k kind, seed uint64) Case {
 	for number := range r.IntN(4) {
 		fw.Spec.Overrides = append(fw.Spec.Overrides, r.override(number, template, k.pod != "", containers))
 	}
-	return Case{Workload: fw, Fleet: r.fleet(), Typed: k.typed}
+	c := Case{Workload: fw, Fleet: r.fleet(), Typed: k.typed}
+	if k.replicated && r.percent(30) {
+		r.ownNumber(c)
+	}
+	return c
+}
+
+// ownNumber gives one of the clusters a number of its own that goes with the one that is divided.
+func (r random) ownNumber(c Case) {
+	spec, n := &c.Workload.Spec, int32(r.IntN(8))
+	if d := spec.Placement.Division; d != nil && d.Type == v1alpha1.DivisionTypeDivided {
+		all := equality.Semantic.DeepEqual(spec.Placement.Clusters, &v1alpha1.ClusterSelector{})
+		if !all || len(c.Fleet.Clusters) < 2 || spec.Replicas == nil {
+			return
+		}
+		n = min(n, *spec.Replicas)
+	}
+	name := pick(r, c.Fleet.Clusters...).Name
+	spec.Overrides = append(spec.Overrides, v1alpha1.Override{Name: "own", Clusters: &v1alpha1.ClusterSelector{Names: []string{name}}, Replicas: &n})
 }
 
 func (r random) division(fw *v1alpha1.FleetWorkload) {

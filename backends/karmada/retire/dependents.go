@@ -31,9 +31,9 @@ const (
 	managedLabel = "karmada.io/managed"
 )
 
-// dependents are the member objects that a Work stands for. Karmada deletes them with the Work, when the cluster is unjoined, the
+// Dependents are the member objects that a Work stands for. Karmada deletes them with the Work, when the cluster is unjoined, the
 // template deleted or the policy's choice changed, unless the Work preserves them (handleWorkDelete in pkg/controllers/execution).
-func dependents(w *workv1alpha1.Work) []backends.Dependent {
+func Dependents(w *workv1alpha1.Work) []backends.Dependent {
 	var out []backends.Dependent
 	if refused(w) {
 		return nil

@@ -75,7 +75,7 @@ func memberAccess(cfg *rest.Config, httpClient *http.Client) (rest.Interface, er
 func (c *ControlPlane) Dependents(ctx context.Context) ([]backends.Dependent, error) {
 	var out []backends.Dependent
 	err := c.works(ctx, client.InNamespace(metav1.NamespaceAll), func(w *workv1alpha1.Work) error {
-		for _, d := range dependents(w) {
+		for _, d := range Dependents(w) {
 			if d.Kind == kindNamespace && d.Fate == backends.FateRemoved {
 				free, note := c.look(ctx, d)
 				if free {

@@ -107,7 +107,7 @@ func TestDependents(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, dependents(test.work)); diff != "" {
+			if diff := cmp.Diff(test.want, Dependents(test.work)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

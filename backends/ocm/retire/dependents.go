@@ -22,9 +22,9 @@ const (
 	kindFleetWorkload = "FleetWorkload"
 )
 
-// dependents are the member objects of a ManifestWork. The agent deletes them with it, which goes when the cluster is detached, unless it
+// Dependents are the member objects of a ManifestWork. The agent deletes them with it, which goes when the cluster is detached, unless it
 // orphans them (api/work/v1 DeleteOption). What it only reads is not its own.
-func dependents(w *workv1.ManifestWork) []backends.Dependent {
+func Dependents(w *workv1.ManifestWork) []backends.Dependent {
 	var out []backends.Dependent
 	owner := ownerOf(w)
 	for i, raw := range w.Spec.Workload.Manifests {

@@ -53,7 +53,7 @@ func (h *Hub) Dependents(ctx context.Context) ([]backends.Dependent, error) {
 			return nil, backends.Classify("list ManifestWorks", err)
 		}
 		for i := range list.Items {
-			out = append(out, dependents(&list.Items[i])...)
+			out = append(out, Dependents(&list.Items[i])...)
 		}
 		if from = list.Continue; from == "" {
 			return out, nil

@@ -78,7 +78,7 @@ func TestDependents(t *testing.T) {
 		"that stays once the agent knows": {func(w *workv1.ManifestWork) { orphans(workv1.DeletePropagationPolicyTypeOrphan)(w); w.Generation = 4 }, web(func(d *backends.Dependent) { d.Note = "the agent has not confirmed yet that it leaves it" })},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, dependents(workOf(test.change))); diff != "" {
+			if diff := cmp.Diff(test.want, Dependents(workOf(test.change))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -30,6 +30,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "fleetworkload.config" -}}
 apiVersion: config.fleetworkload.io/v1alpha1
 kind: OperatorConfiguration
+{{- with .Values.installation }}
+installation: {{ . | quote }}
+{{- end }}
 backends:
 {{ toYaml .Values.backends }}
 guards:

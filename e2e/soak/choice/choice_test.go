@@ -126,36 +126,36 @@ func edited(s *slot, change func(*history.Spec)) history.Action {
 
 var byLabel = history.Selection{ByLabel: true}
 
-func TestFindings(t *testing.T) {
+func TestUnjudged(t *testing.T) {
 	lower := func(spec *history.Spec) { spec.Replicas = 3 }
 	for name, c := range map[string]struct {
-		finding string
-		spec    history.Spec
-		before  []string // clusters that lose their label first
-		action  func(m *model, s *slot) history.Action
-		want    bool
+		name   string
+		spec   history.Spec
+		before []string // clusters that lose their label first
+		action func(m *model, s *slot) history.Action
+		want   bool
 	}{
-		"replicas while held": {"A2", history.Spec{Clusters: byLabel}, []string{"member1", "member2"}, func(_ *model, s *slot) history.Action { return edited(s, lower) }, true},
-		"image while held": {"A2", history.Spec{Clusters: byLabel}, []string{"member1", "member2"}, func(_ *model, s *slot) history.Action {
+		"replicas while held": {"held", history.Spec{Clusters: byLabel}, []string{"member1", "member2"}, func(_ *model, s *slot) history.Action { return edited(s, lower) }, true},
+		"image while held": {"held", history.Spec{Clusters: byLabel}, []string{"member1", "member2"}, func(_ *model, s *slot) history.Action {
 			return edited(s, func(spec *history.Spec) { spec.Pods.Image = "x" })
 		}, false},
-		"the first label":  {"A3", history.Spec{Clusters: byLabel}, nil, func(m *model, s *slot) history.Action { return labelOff(m, s, "member1") }, false},
-		"the second label": {"A3", history.Spec{Clusters: byLabel}, []string{"member1"}, func(m *model, s *slot) history.Action { return labelOff(m, s, "member2") }, true},
-		"a label after another cluster joined": {"A3", history.Spec{Clusters: byLabel}, nil, func(m *model, s *slot) history.Action {
+		"the first label":  {"steps", history.Spec{Clusters: byLabel}, nil, func(m *model, s *slot) history.Action { return labelOff(m, s, "member1") }, false},
+		"the second label": {"steps", history.Spec{Clusters: byLabel}, []string{"member1"}, func(m *model, s *slot) history.Action { return labelOff(m, s, "member2") }, true},
+		"a label after another cluster joined": {"steps", history.Spec{Clusters: byLabel}, nil, func(m *model, s *slot) history.Action {
 			s.grown = true
 			return labelOff(m, s, "member1")
 		}, true},
-		"most at once": {"A3", history.Spec{Divided: true, Weights: map[string]int{"member1": 1, "member2": 1, "member3": 4}, Clusters: byLabel}, nil,
+		"most at once": {"steps", history.Spec{Divided: true, Weights: map[string]int{"member1": 1, "member2": 1, "member3": 4}, Clusters: byLabel}, nil,
 			func(m *model, s *slot) history.Action { return labelOff(m, s, "member3") }, false},
 	} {
 		m, s := running(c.spec)
 		for _, cluster := range c.before {
 			m.apply(labelOff(m, s, cluster), nil)
 		}
-		all := Findings()
-		f := all[slices.IndexFunc(all, func(f Finding) bool { return f.ID == c.finding })]
-		if got := f.found(m, c.action(m, s)); got != c.want {
-			t.Errorf("%s: %s is %v", name, c.finding, got)
+		all := AllUnjudged()
+		u := all[slices.IndexFunc(all, func(u Unjudged) bool { return u.Name == c.name })]
+		if got := u.is(m, c.action(m, s)); got != c.want {
+			t.Errorf("%s: %s is %v", name, c.name, got)
 		}
 	}
 }

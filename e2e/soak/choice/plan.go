@@ -37,18 +37,18 @@ type Plan struct {
 	Steps []Step
 	// End heals what is broken and held after the last step.
 	End []history.Action
-	// LeftOut counts choices that were not taken, by finding.
+	// LeftOut counts choices that were not taken, by the name of Unjudged.
 	LeftOut map[string]int
 }
 
-// Make makes the choices of a seed for a length of time. With known it makes those too that would find what is known.
-func Make(seed uint64, length time.Duration, known bool) Plan {
+// Make makes the choices of a seed for a length of time. With unjudged it makes those too that the oracle cannot judge.
+func Make(seed uint64, length time.Duration, unjudged bool) Plan {
 	g := &generator{
 		dice: dice{rand.New(rand.NewPCG(seed, choices))}, model: newModel(),
 		kinds: append(append(edits(), clusterEvents()...), faults()...), leftOut: map[string]int{},
 	}
-	if !known {
-		g.findings = Findings()
+	if !unjudged {
+		g.unjudged = AllUnjudged()
 	}
 	pause := rand.New(rand.NewPCG(seed, pauses))
 	p := Plan{LeftOut: g.leftOut}
@@ -70,7 +70,7 @@ type generator struct {
 	dice     dice
 	model    *model
 	kinds    []kind
-	findings []Finding
+	unjudged []Unjudged
 	leftOut  map[string]int
 }
 
@@ -87,7 +87,7 @@ func (g *generator) next(kinds []kind) history.Action {
 	}
 	for range tries {
 		a, heal := g.roll(kinds).choose(g.dice, g.model)
-		if a == nil || g.known(*a) {
+		if a == nil || g.leavesOut(*a) {
 			continue
 		}
 		g.model.apply(*a, heal)
@@ -113,11 +113,11 @@ func (g *generator) roll(kinds []kind) kind {
 	return kinds[0]
 }
 
-// known tells whether a choice is left out.
-func (g *generator) known(a history.Action) bool {
-	for _, f := range g.findings {
-		if f.found(g.model, a) {
-			g.leftOut[f.ID]++
+// leavesOut tells whether a choice is left out.
+func (g *generator) leavesOut(a history.Action) bool {
+	for _, u := range g.unjudged {
+		if u.is(g.model, a) {
+			g.leftOut[u.Name]++
 			return true
 		}
 	}

@@ -52,6 +52,11 @@ const (
 	probeAnswer, probeEnd = "fleetworkload probe: the member object has ", " replicas"
 	// annotationResolution is Karmada's, on a manifest: whether it overwrites an object that is somebody else's.
 	annotationResolution = "work.karmada.io/conflict-resolution"
+	// labelManaged is on every object that any Karmada has put on a member.
+	labelManaged = "karmada.io/managed"
+	// Another is what Retain refuses to write over an object with that another Karmada has put on the member. It ends as Karmada says it
+	// of an object that is nobody's.
+	Another = "fleetworkload: another Karmada has put the object there, so that this Karmada will not manage this resource"
 )
 
 var probePattern = regexp.MustCompile(regexp.QuoteMeta(probeAnswer) + `(\d+|\?)` + regexp.QuoteMeta(probeEnd))
@@ -211,23 +216,32 @@ func podTemplates(kind *interpreter.Kind, s *script) {
 }
 
 // retention: a BroadcastJob's controller labels its pod template (Karmada's own interpreter keeps the labels too, but
-// for v1alpha1 only). A Workflow could not be resumed with Karmada's own. For Job, Karmada's own does what is needed. Of all
-// kinds with replicas, it is where a probe gets its answer (see LabelProbe).
+// for v1alpha1 only), and a Job's does so and chooses the selector, as Karmada's own interpreter knows. A Workflow could not be
+// resumed with Karmada's own. Of all other kinds it is where a probe gets its answer (see LabelProbe). Whatever the kind, it is the
+// one place in which an object on a member can be told from another Karmada's before it is written. A kind that is not built in
+// and has no replicas is left alone: numbers may be in it that Lua does not keep, or Karmada may have an interpreter for it.
 func retention(kind *interpreter.Kind, s *script) {
-	switch kind.Definition.Kind {
-	case "BroadcastJob":
-		s.add("read", "retainlabels")
-	case "Workflow":
-		s.add("read", "retainworkflow")
-	default:
-		if kind.Replicas == "" || parallel(kind) {
-			return
-		}
-		s.add("read")
-		s.write("\nlocal replicasPath = %s\n", keys(kind.Replicas))
-		s.add("retainprobe")
-		s.replace("@probe@", LabelProbe, "@answer@", probeAnswer, "@end@", probeEnd, "@resolution@", annotationResolution)
+	if kind.Replicas == "" && !kind.BuiltIn() {
+		return
 	}
+	s.add("read", "retainown")
+	switch {
+	case kind.Definition.Kind == "BroadcastJob":
+		s.add("retainlabels")
+	case kind.Definition.Kind == "Workflow":
+		s.add("retainworkflow")
+	case parallel(kind):
+		s.add("retainjob")
+	default:
+		replicas := "{}"
+		if kind.Replicas != "" {
+			replicas = keys(kind.Replicas)
+		}
+		s.write("\nlocal replicasPath = %s\n", replicas)
+		s.add("retainprobe")
+	}
+	s.replace("@probe@", LabelProbe, "@answer@", probeAnswer, "@end@", probeEnd, "@resolution@", annotationResolution,
+		"@uid@", v1alpha1.LabelUID, "@managed@", labelManaged, "@another@", Another)
 }
 
 func reflection(kind *interpreter.Kind, s *script) {

@@ -57,8 +57,6 @@ var byNature = []natural{
 		healthDiffers("batch/v1", "CronJob", `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"generation":1},"status":[]}`, true)},
 	{"null in a list", "not there", "Karmada leaves nulls out when it makes a table of a list. A list of conditions has none.",
 		healthDiffers("batch/v1", "Job", `{"apiVersion":"batch/v1","kind":"Job","metadata":{},"status":{"conditions":[null,{"type":"Complete","status":"True"}]}}`, true)},
-	{"null under a flat name, and a value at its nested place", "the value", "A table has no nulls. What we reflect has neither.",
-		healthDiffers("batch/v1", "Job", `{"apiVersion":"batch/v1","kind":"Job","metadata":{},"status":{"conditionComplete":null,"conditions":[{"type":"Complete","status":"True"}]}}`, true)},
 	{"an object that has nulls alone, where its presence counts", "absent", "A table has no nulls, and an empty one counts as absent.",
 		healthDiffers(kruise1, "SidecarSet", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","metadata":{"generation":1},
 			"spec":{"updateStrategy":{"selector":{"matchLabels":null}}},"status":{"observedGeneration":1,"matchedPods":2,"updatedPods":0}}`, false)},
@@ -250,6 +248,82 @@ func TestRetentionAnswersAProbe(t *testing.T) {
 			if err := same(normal(object(labels, fmt.Sprintf(`{"replicas":%d,"template":{"spec":{"volumes":[{"emptyDir":{}}]}}}`, want)).Object), normal(got.Object)); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// TestAnothersObjectIsRefused, of every kind that has Retain: one with Karmada's label that is neither the FleetWorkload's nor the binding's,
+// also when it is probed, unless Karmada is told to overwrite. What is no FleetWorkload's is none of our business.
+func TestAnothersObjectIsRefused(t *testing.T) {
+	const (
+		ours    = `"fleetworkload.io/uid":"u1"`
+		theirs  = `"fleetworkload.io/uid":"u2"`
+		karmada = `"karmada.io/managed":"true"`
+		binding = `"resourcebinding.karmada.io/permanent-id":"b1","clusterresourcebinding.karmada.io/permanent-id":"b1"`
+		other   = `"resourcebinding.karmada.io/permanent-id":"b2","clusterresourcebinding.karmada.io/permanent-id":"b2"`
+		unbound = `"resourcebinding.karmada.io/permanent-id":"","clusterresourcebinding.karmada.io/permanent-id":""`
+	)
+	for _, kind := range kinds(t) {
+		p := &pair{kind: kind, scripts: generate(t, kind), vm: luavm.New(false, 1), seen: map[string]int{}}
+		if p.scripts.Retention == "" {
+			if kind.BuiltIn() || kind.Replicas != "" {
+				t.Errorf("%s: another Karmada's object would be written", kind.GVK())
+			}
+			continue
+		}
+		for name, c := range map[string]struct {
+			desired, observed string
+			refused           bool
+		}{
+			"another FleetWorkload's":               {ours + "," + binding, karmada + "," + theirs + "," + other, true},
+			"nobody's that we know":                 {ours + "," + binding, karmada + "," + other, true},
+			"without a binding":                     {ours + "," + binding, karmada, true},
+			"neither knows its binding":             {ours + "," + unbound, karmada + "," + unbound, true},
+			"told to overwrite":                     {ours + "," + binding, karmada + "," + theirs, false},
+			"probed":                                {ours + "," + binding + `,"fleetworkload.io/probe":"x"`, karmada + "," + theirs, true},
+			"ours, from a Karmada before this one":  {ours + "," + binding, karmada + "," + ours + "," + other, false},
+			"ours, and somebody took our label off": {ours + "," + binding, karmada + "," + binding, false},
+			"no Karmada's":                          {ours + "," + binding, theirs + "," + other, false},
+			"nothing has labels":                    {"", "", false},
+			"a manifest that is no FleetWorkload's": {binding, karmada + "," + other, false},
+		} {
+			object := func(labels, resolution string) *unstructured.Unstructured {
+				return parse(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"web","namespace":"shop","labels":{%s},"annotations":{%q:%q}},"spec":{"replicas":2}}`,
+					kind.GVK().GroupVersion(), kind.Definition.Kind, labels, "work.karmada.io/conflict-resolution", resolution))
+			}
+			resolution := "abort"
+			if name == "told to overwrite" {
+				resolution = "overwrite"
+			}
+			_, err := p.vm.Retain(object(c.desired, resolution), object(c.observed, "abort"), p.scripts.Retention)
+			if refused := err != nil && strings.Contains(err.Error(), lua.Another); refused != c.refused || err != nil && !refused {
+				t.Errorf("%s, %s: %v", kind.GVK(), name, err)
+			}
+		}
+	}
+}
+
+// TestAJobKeepsItsSelector, and the labels of its pods, as Karmada's own interpreter has it.
+func TestAJobKeepsItsSelector(t *testing.T) {
+	p := pairOf(t, "batch/v1", "Job")
+	job := func(spec string) *unstructured.Unstructured {
+		return parse(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"once"},"spec":`+spec+`}`)
+	}
+	const live = `{"selector":{"matchLabels":{"uid":"u"}},"template":{"metadata":{"labels":{"app":"old","uid":"u"}},"spec":{"volumes":[{"emptyDir":{}}]}}}`
+	for desired, want := range map[string]string{
+		`{"parallelism":2,"template":{"metadata":{"labels":{"app":"new"}},"spec":{"volumes":[{"emptyDir":{}}]}}}`: `{"parallelism":2,` + live[1:],
+		`{"template":{}}`: `{"selector":{"matchLabels":{"uid":"u"}},"template":{"metadata":{"labels":{"app":"old","uid":"u"}}}}`,
+		`{"template":5}`:  `{"selector":{"matchLabels":{"uid":"u"}},"template":5}`,
+	} {
+		got, err := p.vm.Retain(job(desired), job(live), p.scripts.Retention)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := same(normal(job(want).Object), normal(got.Object)); err != nil {
+			t.Error(err)
+		}
+		if got, err = p.vm.Retain(job(desired), job(`{}`), p.scripts.Retention); err != nil || same(normal(job(desired).Object), normal(got.Object)) != nil {
+			t.Errorf("%s: %v, %v", desired, got, err)
 		}
 	}
 }

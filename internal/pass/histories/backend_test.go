@@ -37,8 +37,9 @@ type orderSpec struct {
 	wasReleased bool // it was released when it was taken away
 	content     content
 	revision    string
-	// removal is a deletion policy once it is to go.
+	// removal is a deletion policy once it is to go; with an heir the marks of what was observed stay.
 	removal string
+	heir    bool
 }
 
 // order is a Work, or a ManifestWork.
@@ -294,20 +295,21 @@ func (b *backend) applyPlain(slot string, wish wish, by *passInfo) (string, erro
 		}
 	}
 	everyOther := b.w.fault("remove what is not listed")
-	waiting, err := b.withdraw(slot, wish.uid, string(v1alpha1.DeletionPolicyDelete), false, by, func(c string) bool {
+	deletes := deletion{uid: wish.uid, policy: string(v1alpha1.DeletionPolicyDelete)}
+	waiting, err := b.withdraw(slot, deletes, by, func(c string) bool {
 		return listed[c] || !everyOther && !wish.removed[c]
 	})
 	return orElse(waiting, going), err
 }
 
 // withdraw takes orders off their clusters, then off the backend.
-func (b *backend) withdraw(slot, uid, policy string, alone bool, by *passInfo, keep func(cluster string) bool) (waiting string, err error) {
+func (b *backend) withdraw(slot string, d deletion, by *passInfo, keep func(cluster string) bool) (waiting string, err error) {
 	for _, c := range at(b.orders, slot) {
 		o := b.orders[where{slot, c}]
-		if keep(c) || o.uid != uid {
+		if keep(c) || o.uid != d.uid {
 			continue
 		}
-		if o.removal == policy && o.status.generation == o.generation && o.status.removed {
+		if o.removal == d.policy && o.status.generation == o.generation && o.status.removed {
 			if err := b.write(slot); err != nil {
 				return "", err
 			}
@@ -315,8 +317,9 @@ func (b *backend) withdraw(slot, uid, policy string, alone bool, by *passInfo, k
 			continue
 		}
 		next := o.orderSpec
-		next.wasReleased, next.removal = o.released() && !alone, policy
-		if alone {
+		next.wasReleased, next.removal = o.released() && !d.alone, d.policy
+		next.heir = d.heir && !next.mode.writes()
+		if d.alone {
 			next.mode = owns
 		}
 		if err := b.put(where{slot, c}, next, by); err != nil {
@@ -413,7 +416,8 @@ func (b *backend) wantedBy(p *place, wish wish, by *passInfo) (map[string]wanted
 	}
 	everyOther := b.w.fault("remove what is not listed")
 	for c, w := range p.want {
-		if _, listed := next[c]; !listed && !wish.removed[c] && !everyOther {
+		gone := b.w.clusters[c].left[b.name] && !b.facts[c].Known // its name is dropped
+		if _, listed := next[c]; !listed && !wish.removed[c] && !everyOther && !gone {
 			next[c] = w
 		}
 	}
@@ -470,19 +474,19 @@ func (b *backend) lift(slot string, p *place) (string, error) {
 }
 
 // remove takes the next step towards having nothing of the workload.
-func (b *backend) remove(slot, uid, policy string, alone bool, by *passInfo) (waiting string, done bool, err error) {
+func (b *backend) remove(slot string, d deletion, by *passInfo) (waiting string, done bool, err error) {
 	p := b.places[slot]
-	if p != nil && p.uid == uid && b.gated && !p.deleting {
+	if p != nil && p.uid == d.uid && b.gated && !p.deleting {
 		if err := b.write(slot); err != nil {
 			return "", false, err
 		}
 		p.deleting = true
 	}
-	waiting, err = b.withdraw(slot, uid, policy, alone, by, func(string) bool { return false })
+	waiting, err = b.withdraw(slot, d, by, func(string) bool { return false })
 	if err != nil || waiting != "" {
 		return waiting, false, err
 	}
-	if p != nil && p.uid == uid {
+	if p != nil && p.uid == d.uid {
 		if err := b.write(slot); err != nil {
 			return "", false, err
 		}
@@ -507,7 +511,9 @@ func (b *backend) learn() bool {
 		if is == was || b.w.lucky(60) {
 			continue
 		}
-		b.facts[name], changed = is, true
+		if b.facts[name], changed = is, true; !is.Known {
+			b.w.oracle.missed[name] = b.w.now
+		}
 		b.touched["*"] = true
 		b.w.tell("  %s sees %s: %+v", b.name, name, is)
 	}
@@ -674,7 +680,7 @@ func (b *backend) carryOut(c *cluster, s *slot, o *order) (report agentReport, w
 	switch {
 	case p.removal != "":
 		report.removed = true
-		if !mine {
+		if !mine || p.heir {
 			return report, false
 		}
 		deletes := p.removal == string(v1alpha1.DeletionPolicyDelete) || b.w.fault("delete in spite of Orphan")
@@ -682,7 +688,7 @@ func (b *backend) carryOut(c *cluster, s *slot, o *order) (report agentReport, w
 			b.w.memberWrite(b, c, s, nil, o.pulledBy)
 			return report, true
 		}
-		live.owner, wrote = mark{}, true
+		live.owner, live.was, wrote = mark{}, live.owner.uid, true
 		live.trace(b.name)
 	case p.hold && mine && p.has && p.content.Replicas != live.Replicas && b.w.fault("scale while held"):
 		p.content.template = live.template

@@ -91,6 +91,8 @@ func edits() []choice {
 		{3, func(d *dice) []step { return one("env", "", d.fresh()) }},
 		{4, func(d *dice) []step { return one("over", d.cluster(), d.fresh()) }},
 		{2, func(d *dice) []step { return one("over", d.cluster(), 0) }},
+		{6, func(d *dice) []step { return one("own", d.cluster(), d.IntN(6)) }},
+		{4, func(d *dice) []step { return one("own", d.cluster(), -1) }},
 		{10, func(d *dice) []step { return one("replicas", "", d.IntN(13)) }},
 		{6, func(d *dice) []step { return one("names", d.some(), 0) }},
 		{2, func(*dice) []step { return one("names", "", 0) }},
@@ -123,6 +125,7 @@ func people() []choice {
 		{3, func(*dice) []step { return one("delete", "", 0) }},
 		{5, func(*dice) []step { return one("create", "", 0) }},
 		{10, func(d *dice) []step { return one("confirm", "", max(0, d.IntN(5)-3)) }},
+		{2, func(*dice) []step { return one("rebuilt", "", 0) }},
 		{4, func(d *dice) []step { return one("approve", "", max(0, d.IntN(5)-3)) }},
 		{2, func(d *dice) []step { return one("foreign", d.cluster(), 1+d.IntN(6)) }},
 	}
@@ -145,9 +148,32 @@ func mistake(d *dice) []step {
 	return all
 }
 
+// rejoins are clusters that leave and come back while the workload changes hands.
+func rejoins(d *dice) []step {
+	soon := func() int { return 1 + d.IntN(12) }
+	all := []step{{Do: "backend", S: d.word(gated, plain)}}
+	for range 1 + d.IntN(3) {
+		name, from := d.cluster(), d.IntN(3)
+		all = append(all, step{Wait: soon(), Do: "leave", S: name, N: from})
+		switch d.IntN(6) {
+		case 0:
+			all = append(all, step{Wait: soon(), Do: "replicas", N: d.IntN(13)})
+		case 1:
+			all = append(all, step{Wait: soon(), Do: d.word("die", "fail"), N: d.IntN(6)})
+		case 2:
+			all = append(all, step{Wait: soon(), Do: "backend", S: d.word(gated, plain)})
+		}
+		if d.chance(80) {
+			all = append(all, step{Wait: soon(), Do: "join", S: name})
+		}
+	}
+	return all
+}
+
 func events() []choice {
 	return []choice{
 		{2, mistake},
+		{3, rejoins},
 		{14, func(d *dice) []step { return one("label off", d.cluster(), 0) }},
 		{8, func(d *dice) []step { return one("label on", d.cluster(), 0) }},
 		{3, func(d *dice) []step { return one("taint", d.cluster(), d.IntN(2)) }},

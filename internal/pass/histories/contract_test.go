@@ -3,6 +3,7 @@ package histories
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -179,7 +180,29 @@ func observation(b *backend, from snapshot, slot string, query backends.Query) b
 		out.Found = true
 		out.Clusters = append(out.Clusters, report(c, o))
 	}
+	if query.Counterpart != backends.CounterpartNone {
+		out.Clusters = append(out.Clusters, stillNamed(from, slot, uid)...)
+		slices.SortFunc(out.Clusters, func(a, c backends.ClusterObservation) int { return strings.Compare(a.Cluster, c.Cluster) })
+	}
 	return out
+}
+
+// stillNamed are the clusters to which the gated backend will send the workload: at once, or when they are back.
+func stillNamed(from snapshot, slot, uid string) (all []backends.ClusterObservation) {
+	p := from.places[slot]
+	if p == nil || p.uid != uid {
+		return nil
+	}
+	for c, w := range p.want {
+		o := backends.ClusterObservation{Cluster: c, Applied: metav1.ConditionUnknown}
+		if !from.facts[c].Known {
+			o.Presence = backends.PresenceNamed
+		}
+		if _, is := from.orders[where{slot, c}]; !is && (from.facts[c].Known || w.mode.writes()) {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 func selectionOf(b *backend, from snapshot, p *place, selectors []v1alpha1.ClusterSelector) backends.Selection {
@@ -280,7 +303,7 @@ func carryOut(b *backend, slot string, o pass.Order, alone bool, by *passInfo) p
 	}
 	if o.Delete != nil {
 		d := deletionOf(*o.Delete)
-		waiting, done, err := b.remove(slot, d.uid, d.policy, d.alone, by)
+		waiting, done, err := b.remove(slot, d, by)
 		return pass.Outcome{Progress: backends.Progress{Done: done, Waiting: waiting}, Err: err}
 	}
 	wish := b.w.tamper(wishOf(*o.Apply))
@@ -291,9 +314,6 @@ func carryOut(b *backend, slot string, o pass.Order, alone bool, by *passInfo) p
 	waiting, err := b.apply(slot, wish, by)
 	return pass.Outcome{Progress: backends.Progress{Done: waiting == "" && err == nil, Waiting: waiting}, Err: err}
 }
-
-// targets tells whether an order is about clusters, and not about the choice of them alone.
-func targets(o pass.Order) bool { return o.Apply == nil || len(o.Apply.Targets) > 0 }
 
 // readFacts is what a pass has learned of clusters.
 func readFacts(side *pass.Side) (known map[string]facts, selected []string, settled bool) {

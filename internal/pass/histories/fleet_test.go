@@ -24,6 +24,8 @@ type object struct {
 	uid string
 	// owner is the mark of the backend and FleetWorkload that have written it last; empty when it is nobody's of ours.
 	owner mark
+	// was is the UID of the FleetWorkload whose it was until that let go of it.
+	was string
 	// traces are backends whose labels are still on it.
 	traces     map[string]bool
 	revision   string

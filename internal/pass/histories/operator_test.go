@@ -30,6 +30,8 @@ type slot struct {
 	// dirty asks for a pass, and so does the time due.
 	dirty bool
 	due   time.Time
+	// rebuilt is true of one that was made anew with its management cluster.
+	rebuilt bool
 	// failures in a row make the next try later.
 	failures int
 }
@@ -269,7 +271,7 @@ func (w *world) carryOut(s *slot, orders []pass.Order, info *passInfo) map[strin
 			return outcomes
 		}
 		done = outcome.Progress.Done
-		all = all && done && (!knownUnsettled || targets(o))
+		all = all && done
 	}
 	if len(orders) > 0 && all {
 		w.oracle.carriedOut(info)
@@ -296,7 +298,7 @@ func (w *world) finish(s *slot, info *passInfo, result pass.Result, failed error
 		if again, err := w.update(s, fw, &next); err != nil || again > 0 {
 			return again, err
 		}
-		w.oracle.status(info, &fw.Status, &result.Status)
+		w.oracle.status(info, &result.Status)
 	}
 	info.written = true
 	w.changeTurn(s, result.Turn)

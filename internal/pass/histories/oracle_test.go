@@ -21,6 +21,8 @@ type oracle struct {
 	violations []violation
 	laws       map[string]*law
 	now        map[*slot]*law
+	// missed is when a backend last found that a cluster has left.
+	missed map[string]time.Time
 }
 
 // violation is something that must not have been.
@@ -51,8 +53,6 @@ type law struct {
 	joinedBy  map[string]int
 	// leftBy is the generation that a pass had read which took a cluster's object away.
 	leftBy map[string]int64
-	// recorded is the pass that has written down that another choice of clusters is asked for.
-	recorded int
 	// lost are clusters that failover may have given up.
 	lost map[string]bool
 	// shown are the removals that persons were shown, by token; agreed are those confirmed and not yet read.
@@ -65,7 +65,7 @@ type law struct {
 }
 
 func newOracle(w *world) *oracle {
-	return &oracle{w: w, laws: map[string]*law{}, now: map[*slot]*law{}}
+	return &oracle{w: w, laws: map[string]*law{}, now: map[*slot]*law{}, missed: map[string]time.Time{}}
 }
 
 func (o *oracle) failed() bool { return len(o.violations) > 0 }
@@ -142,11 +142,8 @@ func (o *oracle) carriedOut(info *passInfo) {
 var losses = regexp.MustCompile(`(c\d+) \((\d+) to (\d+)\)`)
 
 // status notes what a status says that a pass has written.
-func (o *oracle) status(info *passInfo, before, after *v1alpha1.FleetWorkloadStatus) {
+func (o *oracle) status(info *passInfo, after *v1alpha1.FleetWorkloadStatus) {
 	l := o.laws[info.uid]
-	if p, was := after.Placement, before.Placement; p != nil && (was == nil || was.ClustersHash != p.ClustersHash) {
-		l.recorded = info.id
-	}
 	fw := &v1alpha1.FleetWorkload{Status: *after}
 	stalled := condition(fw, v1alpha1.ConditionStalled)
 	if found := asksFor.FindStringSubmatch(stalled.Message); found != nil {
@@ -296,8 +293,6 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 			o.violate(l, c.name, "orphan", "an object with %d pods was deleted, and deletionPolicy is Orphan", before.Replicas)
 		}
 		return
-	case v.Suspend && after == nil && knownUnlisted && !by.known[c.name].Known:
-		return
 	case v.Suspend:
 		o.violate(l, c.name, "suspended", "%s became %s by pass %d that had read spec.suspend", describe(before), describe(after), by.id)
 		return
@@ -316,12 +311,13 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 		}
 		o.judgePods(l, c, after, by)
 		o.judgeReplicas(l, c, before, after, by)
+		o.judgeNumbered(l, v, c, before, after, by)
 	}
 	o.judgeLoss(l, c, before, after, by)
 	if delete(l.leftBy, c.name); after == nil {
 		l.leftBy[c.name] = by.generation
 	}
-	if after != nil && l.base != nil && by.generation >= l.baseOf && l.since(by.generation) <= l.baseOf && (!knownZero || l.since(by.generation) == 1) {
+	if after != nil && l.base != nil && by.generation >= l.baseOf && l.since(by.generation) <= l.baseOf {
 		if _, known := l.base[c.name]; !known || before == nil { // it joins, or joins again
 			l.base[c.name], l.joinedBy[c.name], l.baseFacts[c.name] = after.Replicas, by.id, by.known[c.name]
 		}
@@ -349,16 +345,59 @@ func (o *oracle) judgePaused(l *law, v spec, c *cluster, before, after *object, 
 func gives(v spec, pick []string, name string, n, least, most int) bool {
 	if len(v.Paused) == 0 || !v.Divided {
 		share, has := shares(v, pick)[name]
-		return has && share == n
+		return has && share == n && !v.contradicts(pick, 0)
 	}
 	free, rest := slices.DeleteFunc(slices.Clone(pick), v.pauses), v
 	for kept := least; kept <= most; kept++ {
 		rest.Replicas = max(0, v.Replicas-kept)
-		if share, has := shares(rest, free)[name]; has && share == n {
+		if share, has := shares(rest, free)[name]; has && share == n && !v.contradicts(free, kept) {
 			return true
 		}
 	}
 	return false
+}
+
+// contradicts tells whether the numbers of those clusters do not go with the one that is divided, of which paused ones keep some: then
+// nothing is carried out.
+func (s spec) contradicts(clusters []string, kept int) bool {
+	sum, own := 0, 0
+	for _, name := range clusters {
+		if n, has := s.Own[name]; has {
+			sum, own = sum+n, own+1
+		}
+	}
+	return s.Divided && (sum > s.Replicas || kept == 0 && own > 0 && own == len(clusters) && sum < s.Replicas)
+}
+
+// lowered are the specs that a pass can have divided by: of a cluster that is not chosen any more its own number is no more than it has.
+func (o *oracle) lowered(v spec, by *passInfo) []spec {
+	all := []spec{v}
+	for _, name := range slices.Sorted(maps.Keys(v.Own)) {
+		if by.chosen(v, name) {
+			continue
+		}
+		for _, s := range slices.Clone(all) {
+			for n := range v.Own[name] {
+				low := s
+				low.most = maps.Clone(s.most)
+				if low.most == nil {
+					low.most = map[string]int{}
+				}
+				low.most[name] = n
+				all = append(all, low)
+			}
+		}
+	}
+	return all
+}
+
+// withoutPaused are choices of clusters, and the same without those that were paused then: they may keep nothing.
+func withoutPaused(v spec, picks [][]string) [][]string {
+	all := slices.Clone(picks)
+	for _, pick := range picks {
+		all = append(all, slices.DeleteFunc(slices.Clone(pick), v.pauses))
+	}
+	return all
 }
 
 // givenPaused is how many replicas paused clusters may have been given, at least and at most: of some it may never have come to them.
@@ -371,8 +410,9 @@ func (o *oracle) givenPaused(l *law, v spec, by *passInfo) (least, most int) {
 			if r.id > by.id || r.known == nil || before.pauses(paused) {
 				continue
 			}
-			for _, pick := range o.picks(l, before, r) {
-				if n, has := shares(before, pick)[paused]; has && (n > 0 || before.Replicas == 0) {
+			for _, pick := range withoutPaused(before, o.picks(l, before, r)) {
+				_, own := before.Own[paused]
+				if n, has := shares(before, pick)[paused]; has && (n > 0 || own || before.Replicas == 0) {
 					low, high = min(low, n), max(high, n)
 				}
 			}
@@ -420,6 +460,7 @@ func (l *law) goneOnSince(by *passInfo, name string) bool {
 // foreign judges a write of what is somebody else's.
 func (o *oracle) foreign(l *law, v spec, c *cluster, before, after *object, by *passInfo) {
 	switch {
+	case by.handsOver && before.owner.uid == "" && before.was == l.uid && after != nil: // the old backend let go of it on its own
 	case !v.Adopt:
 		o.violate(l, c.name, "foreign", "somebody else's %s became %s, and conflictPolicy is Fail", describe(before), describe(after))
 	case after == nil:
@@ -464,8 +505,11 @@ func (o *oracle) judgeReplicas(l *law, c *cluster, before, after *object, by *pa
 		picks = o.picks(l, v, by)
 	}
 	least, most := o.givenPaused(l, v, by)
+	lowered := o.lowered(v, by)
 	fit := slices.DeleteFunc(slices.Clone(picks), func(pick []string) bool {
-		return !gives(v, pick, c.name, after.Replicas, least, most)
+		return !slices.ContainsFunc(lowered, func(low spec) bool {
+			return gives(low, pick, c.name, after.Replicas, least, most)
+		})
 	})
 	if len(fit) == 0 {
 		if o.keeps(l, c.name, after.Replicas, by) {
@@ -549,7 +593,7 @@ func (o *oracle) picks(l *law, v spec, by *passInfo) [][]string {
 		case !f.Known && !l.lately(v, name, by): // one that is not listed for a moment keeps its share
 		case v.simple() && by.chosen(v, name) && f.Ready && f.Taint == "":
 			must = append(must, name)
-		case by.chosen(v, name) || l.lately(v, name, by) || knownGraceful && v.Failover != "",
+		case by.chosen(v, name) || l.lately(v, name, by),
 			chooses(v, name, f) && o.ordered(l, name) > 0: // its backend may be about to choose it again
 			may = append(may, name)
 		}
@@ -567,26 +611,36 @@ func (l *law) lately(v spec, name string, by *passInfo) bool {
 		lately(func(r *passInfo) bool { return l.spec(r.generation).clustersPart() == v.clustersPart() }) // other words may have chosen nothing
 }
 
-// latelyByItsWords is lately for the words that each pass had read: what was missing before an edit is waited for after it, too.
+// latelyByItsWords is lately for the words that each pass had read: what was missing before an edit is waited for after it, too, and what an
+// edit no longer chooses was chosen until a pass read it, however long ago the last one before was.
 func (l *law) latelyByItsWords(name string, by *passInfo) bool {
-	return slices.ContainsFunc(l.reads, func(r *passInfo) bool {
-		return r.id <= by.id && r.known != nil && r.settled && !r.handsOver && by.at.Sub(r.at) <= patience+5*time.Second &&
-			r.chosen(l.spec(r.generation), name)
-	})
+	was, since := false, time.Time{}
+	for _, r := range l.reads {
+		switch {
+		case r.id > by.id || r.known == nil || !r.settled || r.handsOver:
+		case r.chosen(l.spec(r.generation), name):
+			was, since = true, time.Time{}
+		case since.IsZero():
+			since = r.at
+		}
+	}
+	return was && (since.IsZero() || by.at.Sub(since) <= patience+5*time.Second)
 }
 
-// absent tells whether passes have read a cluster to be chosen, and since when not any more.
+// absent tells whether passes have read a cluster to be chosen, and since when not any more. What a pass has read that was cut off ends no
+// absence.
 func (l *law) absent(by *passInfo, counts func(*passInfo) bool, v spec, name string) (was bool, since time.Time) {
+	gone := false
 	since = by.at
 	for _, r := range l.reads {
 		if r.id > by.id || r.known == nil || !r.settled || !counts(r) {
 			continue
 		}
 		switch {
-		case r.chosen(v, name):
-			was, since = true, time.Time{}
-		case since.IsZero():
-			since = r.at
+		case r.chosen(v, name) && (r.written || r.id == by.id || !gone):
+			was, since, gone = true, time.Time{}, false
+		case since.IsZero() && !r.chosen(v, name):
+			since, gone = r.at, true
 		}
 	}
 	if since.IsZero() {
@@ -596,9 +650,11 @@ func (l *law) absent(by *passInfo, counts func(*passInfo) bool, v spec, name str
 }
 
 // readTogether tells whether the first pass that read the words of some generation up to that one also read for the first time that a
-// cluster is no longer chosen: what has begun goes on.
+// cluster is no longer chosen: what has begun goes on. It counts as the edit's: the record has no labels of before, so that nobody can tell
+// which of the two takes the cluster out. While it is suspended, or handed over, no pass records anything of that, so that what they read is
+// together with what the first one reads afterwards.
 func (l *law) readTogether(upTo int64, by *passInfo, v spec, name string) bool {
-	for g := int64(2); knownTogether && g <= upTo; g++ {
+	for g := int64(2); g <= upTo; g++ {
 		if l.readWith(g, by, v, name) {
 			return true
 		}
@@ -689,12 +745,21 @@ func subsets(must, may []string) [][]string {
 	return all
 }
 
-// shares are what clusters get: each the number, or its part of it by Webster's method, with one for each that has a weight as long as
+// shares are what clusters get: each its own number, and the others the number, or its part of it by Webster's method, with one for each that has a weight as long as
 // there are enough.
 func shares(v spec, clusters []string) map[string]int {
 	out := map[string]int{}
 	weights := map[string]int{}
+	total := v.Replicas
 	for _, name := range clusters {
+		if n, own := v.Own[name]; own {
+			if most, bound := v.most[name]; bound {
+				n = min(n, most)
+			}
+			out[name] = n
+			total -= n
+			continue
+		}
 		out[name], weights[name] = v.Replicas, 1
 		if v.Weights != nil {
 			weights[name] = v.Weights[name]
@@ -710,7 +775,7 @@ func shares(v spec, clusters []string) map[string]int {
 	if len(names) == 0 {
 		return out
 	}
-	for range v.Replicas {
+	for range max(0, total) {
 		out[slices.MinFunc(names, func(a, b string) int {
 			if (out[a] == 0) != (out[b] == 0) {
 				return cmp.Compare(out[a], out[b])
@@ -739,7 +804,7 @@ func (o *oracle) judgeLoss(l *law, c *cluster, before, after *object, by *passIn
 
 // judgeAbsence: one absence in what a backend says never means delete.
 func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
-	if !v.simple() || v.Prefer != "" || by.chosen(v, c.name) || knownUnlisted && !by.known[c.name].Known {
+	if !v.simple() || v.Prefer != "" || by.chosen(v, c.name) {
 		return
 	}
 	if o.unwanted(l, v, c.name, by) {
@@ -755,9 +820,7 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 	if l.readTogether(from, by, v, c.name) || o.isLeft(l, by, c.name) {
 		return
 	}
-	was, since := l.absent(by, func(r *passInfo) bool {
-		return !knownEdits || r.generation >= from && r.id >= l.recorded && !r.handsOver
-	}, v, c.name)
+	was, since := l.absent(by, func(*passInfo) bool { return true }, v, c.name)
 	if was && by.at.Sub(since) < patience-2*time.Second {
 		o.violate(l, c.name, "absence", "it is left by pass %d, and was chosen a moment ago", by.id)
 	}
@@ -829,7 +892,7 @@ func (o *oracle) present(l *law, c *cluster, before *object) int {
 
 // judgeShare: what no edit asks for may go up to half of what ran when the spec was last carried out, over any number of passes.
 func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, by *passInfo) {
-	if l.base == nil || by.generation < l.baseOf || knownGraceful && v.Failover != "" {
+	if l.base == nil || by.generation < l.baseOf {
 		return
 	}
 	if o.agreed(l, c.name, after, by) || v.Replicas == 0 {
@@ -914,7 +977,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 	}
 	switch {
 	case edited:
-		if !knownEdits && gone > excused && 2*(gone-excused) > gone+stays-excused && v.simple() {
+		if gone > excused && 2*(gone-excused) > gone+stays-excused && v.simple() {
 			o.violate(l, c.name, "edit", "%d of %d replicas go with clusters that no edit takes out, by an edit of something else", gone, gone+stays)
 		}
 	case divided:
@@ -925,5 +988,21 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 	case more && 2*(fall-excused) <= runs-excused:
 	case 2*(fall-excused) > max(total, o.present(l, c, before))-excused: // clusters that have joined run some, too
 		o.violate(l, c.name, "share", "%d of %d replicas go, of which edits ask for %d", fall, total, excused)
+	}
+}
+
+// judgeNumbered: a cluster that is no longer chosen gets no more by a number of its own than a pass can have given it that found it chosen.
+func (o *oracle) judgeNumbered(l *law, v spec, c *cluster, before, after *object, by *passInfo) {
+	own, has := v.Own[c.name]
+	if !has || own != after.Replicas || by.handsOver || by.chosen(v, c.name) || before != nil && before.Replicas >= after.Replicas {
+		return
+	}
+	if !slices.ContainsFunc(l.reads, func(r *passInfo) bool {
+		old := l.spec(r.generation)
+		return r.id <= by.id && r.known != nil && (r.handsOver || r.chosen(old, c.name) && (old.Prefer != "" || slices.ContainsFunc(o.picks(l, old, r), func(pick []string) bool {
+			return gives(old, pick, c.name, after.Replicas, 0, old.Replicas)
+		})))
+	}) {
+		o.violate(l, c.name, "number", "it is to run %d of its own, and pass %d has not found it chosen", own, by.id)
 	}
 }

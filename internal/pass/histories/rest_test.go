@@ -1,6 +1,7 @@
 package histories
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,9 +17,6 @@ func (o *oracle) restless() {
 	var parts []string
 	for _, s := range o.w.slots {
 		if s.object != nil {
-			if knownFlips && s.draft.Prefer != "" && strings.Contains(conditions(s.object), "the decision to be recorded") {
-				return
-			}
 			parts = append(parts, s.name+": "+conditions(s.object))
 		}
 	}
@@ -49,9 +47,9 @@ func (o *oracle) gone(s *slot, fw *v1alpha1.FleetWorkload) {
 
 func c(w *world, name string) *cluster { return w.clusters[name] }
 
-// everLeft tells whether some pass has found the cluster missing: what runs there may be nobody's since.
+// everLeft tells whether a backend, or some pass, has found the cluster missing: what runs there may be nobody's since.
 func (o *oracle) everLeft(l *law, name string) bool {
-	return slices.ContainsFunc(l.reads, func(r *passInfo) bool { return (r.settled || len(r.known) > 0) && !r.known[name].Known })
+	return o.missed[name].After(l.versions[0].at) || slices.ContainsFunc(l.reads, func(r *passInfo) bool { return (r.settled || len(r.known) > 0) && !r.known[name].Known })
 }
 
 // atRest judges what is, and what statuses say of it, when nothing happens any more.
@@ -98,15 +96,10 @@ func (o *oracle) judgeSaysIndependent(l *law, v spec, fw *v1alpha1.FleetWorkload
 
 // mayRest tells whether a FleetWorkload that is not Ready has a reason to wait for a person.
 func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
-	if knownUndisturbed && strings.Contains(ready.Message, "the present backend does not report on the present manifest") {
-		return true
-	}
 	if stalled.Status != metav1.ConditionTrue {
-		waits := knownUndisturbed && strings.Contains(ready.Message, "its turn to move to backend") &&
-			slices.ContainsFunc(o.w.slots, func(s *slot) bool { return s != l.slot && s.object != nil && pass.HandsOver(s.object) })
 		// What failover keeps until others are healthy stays while all others are paused.
 		pausedOnly := v.Failover != "" && strings.Contains(ready.Message, "(being left)")
-		return v.Suspend || waits || (ready.Reason == v1alpha1.ReasonPaused || pausedOnly) && o.keepsPaused(l, v)
+		return v.Suspend || (ready.Reason == v1alpha1.ReasonPaused || pausedOnly) && o.keepsPaused(l, v)
 	}
 	known := o.w.backend(orElse(l.slot.object.Status.Backend, v.Backend)).facts
 	var chosen []string
@@ -115,12 +108,14 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 			chosen = append(chosen, name)
 		}
 	}
-	left := slices.ContainsFunc(slices.Concat(append(slices.Clone(v.Groups), v.Names)...), func(name string) bool { return !known[name].Known })
+	left := slices.ContainsFunc(slices.Concat(append(slices.Clone(v.Groups), v.Names, slices.Collect(maps.Keys(v.Own)))...), func(name string) bool { return !known[name].Known })
 	switch ready.Reason {
 	case v1alpha1.ReasonRemovalHeld, v1alpha1.ReasonMigrationFailed:
 		return true
 	case v1alpha1.ReasonMigrationNotPossible:
 		return !strings.Contains(ready.Message, "has handed no cluster over yet") || o.somebodyLeft()
+	case v1alpha1.ReasonInvalidOverride:
+		return o.contradicts(l, v)
 	case v1alpha1.ReasonAdoptionHeld:
 		return v.Adopt
 	case v1alpha1.ReasonMigrationNeedsApproval:
@@ -140,6 +135,17 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 		})
 	}
 	return false
+}
+
+// contradicts tells whether clusters' own numbers, those of the spec or of the one from the beginning of a hand-over, may not go with the
+// number that is divided.
+func (o *oracle) contradicts(l *law, v spec) bool {
+	return slices.ContainsFunc(l.versions, func(of version) bool {
+		s := of.spec
+		s.Replicas = v.Replicas
+		return (pass.HandsOver(l.slot.object) || of.spec.divisionPart() == v.divisionPart()) &&
+			slices.ContainsFunc(subsets(nil, o.w.names), func(pick []string) bool { return s.contradicts(pick, 0) })
+	})
 }
 
 // keepsPaused tells whether a backend has something of the workload for a paused cluster.
@@ -210,8 +216,8 @@ func (o *oracle) judgeNumbers(l *law, v spec, runs map[string]int, has []string)
 	sum := 0
 	for name, n := range runs {
 		sum += n
-		if !v.Divided && n != v.Replicas && v.Failover == "" {
-			o.violate(l, name, "untrue", "it is Ready, and runs %d instead of %d", n, v.Replicas)
+		if want := shares(v, []string{name})[name]; !v.Divided && n != want && v.Failover == "" {
+			o.violate(l, name, "untrue", "it is Ready, and runs %d instead of %d", n, want)
 		}
 	}
 	if v.Divided && sum != v.Replicas && v.Failover == "" {

@@ -29,6 +29,10 @@ type spec struct {
 	Image, Env int
 	// Over are environments of clusters that have their own.
 	Over map[string]int
+	// Own are the replicas of clusters that have a number of their own.
+	Own map[string]int
+	// most bounds those of clusters that are not chosen any more, where the oracle tries what they may have been given.
+	most map[string]int
 	// Names, Exclude and Label choose clusters, or else Groups do.
 	Names, Exclude []string
 	Label          bool
@@ -55,7 +59,7 @@ type spec struct {
 func newSpec() spec { return spec{Backend: gated, Replicas: 6, Divided: true, Image: 1, Env: 1} }
 
 func (s spec) clone() spec {
-	s.Over, s.Weights = maps.Clone(s.Over), maps.Clone(s.Weights)
+	s.Over, s.Own, s.Weights = maps.Clone(s.Over), maps.Clone(s.Own), maps.Clone(s.Weights)
 	s.Names, s.Exclude = slices.Clone(s.Names), slices.Clone(s.Exclude)
 	s.Groups, s.Paused = slices.Clone(s.Groups), slices.Clone(s.Paused)
 	return s
@@ -76,7 +80,9 @@ func (s spec) clustersPart() string {
 }
 
 // divisionPart is what decides how replicas are divided.
-func (s spec) divisionPart() string { return fmt.Sprint(s.Divided, s.Prefer, s.Weights, s.Paused) }
+func (s spec) divisionPart() string {
+	return fmt.Sprint(s.Divided, s.Prefer, s.Weights, s.Paused, s.Own)
+}
 
 func named(names ...string) *v1alpha1.ClusterSelector { return &v1alpha1.ClusterSelector{Names: names} }
 
@@ -105,6 +111,9 @@ func (s spec) object() v1alpha1.FleetWorkloadSpec {
 		out.Overrides = append(out.Overrides, v1alpha1.Override{Clusters: called(cluster), Env: []v1alpha1.EnvOverride{
 			{Container: "main", Set: []v1alpha1.EnvVar{{Name: "E", Value: fmt.Sprint(s.Over[cluster])}}},
 		}})
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(s.Own)) {
+		out.Overrides = append(out.Overrides, v1alpha1.Override{Clusters: named(cluster), Replicas: ptr(int32(s.Own[cluster]))})
 	}
 	if s.Suspend {
 		out.Suspend = ptr(true)
@@ -220,6 +229,13 @@ func (s *spec) set(do step) {
 		}
 		if s.Over[do.S] = do.N; do.N == 0 {
 			delete(s.Over, do.S)
+		}
+	case "own":
+		if s.Own == nil {
+			s.Own = map[string]int{}
+		}
+		if s.Own[do.S] = do.N; do.N < 0 {
+			delete(s.Own, do.S)
 		}
 	case "names":
 		s.Names, s.Groups = strings.Fields(do.S), nil

@@ -287,6 +287,39 @@ func (w *world) create(s *slot) {
 	w.store(s, s.object)
 }
 
+// rebuild makes the management cluster anew, from a backup without statuses. To backends a FleetWorkload is the same, which the same UID stands
+// for. What is being deleted is not in it. All backends can be reached: one that cannot is not waited for (docs/laws.md, law 5).
+func (w *world) rebuild() {
+	for _, s := range w.slots {
+		if s.object == nil || s.object.DeletionTimestamp != nil {
+			continue
+		}
+		before := s.object.ObjectMeta
+		s.rebuilt = true
+		delete(w.versionsOf, before.UID)
+		for name := range w.kept {
+			if strings.HasPrefix(name, s.name+"-migration-") {
+				delete(w.kept, name)
+			}
+		}
+		w.store(s, &v1alpha1.FleetWorkload{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: before.Namespace, Name: before.Name, UID: before.UID, Generation: before.Generation, Finalizers: before.Finalizers,
+			},
+			Spec: s.object.Spec,
+		})
+	}
+	for _, b := range w.backends {
+		b.down = false
+	}
+	w.restart()
+}
+
+// unclaimed tells whether nobody knows yet which backend has a FleetWorkload that was made anew.
+func (w *world) unclaimed() bool {
+	return slices.ContainsFunc(w.slots, func(s *slot) bool { return s.rebuilt && s.object != nil && s.object.Status.Backend == "" })
+}
+
 // edit changes a field of the spec; before there is a FleetWorkload, of the one that is to be.
 func (w *world) edit(s *slot, do step) {
 	if s.object != nil && s.object.DeletionTimestamp != nil {
@@ -392,7 +425,7 @@ func (w *world) doCluster(do step) bool {
 func (w *world) doOperator(do step) bool {
 	switch do.Do {
 	case "down", "up":
-		w.backend(do.S).down = do.Do == "down"
+		w.backend(do.S).down = do.Do == "down" && !w.unclaimed()
 		w.backend(do.S).touched["*"] = true
 	case "die":
 		w.cut, w.dies = do.N, true
@@ -400,6 +433,8 @@ func (w *world) doOperator(do step) bool {
 		w.cut, w.dies = do.N, false
 	case "restart":
 		w.restart()
+	case "rebuilt":
+		w.rebuild()
 	default:
 		return false
 	}

@@ -1,5 +1,6 @@
 -- The labels that the controller put on the pod template stay.
 function Retain(desiredObj, observedObj)
+  keepApart(desiredObj, observedObj)
   local path = {"spec", "template", "metadata", "labels"}
   local ok, labels = pcall(lookup, observedObj, path)
   if not ok or not object(labels) or next(labels) == nil then

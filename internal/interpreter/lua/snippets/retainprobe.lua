@@ -2,6 +2,7 @@
 -- Karmada's own interpreter keeps of a Deployment is kept of all kinds: replicas that an HPA on the member decides. That Karmada may
 -- overwrite what it finds stays with Karmada, which reads it there alone: the end of that is then no change of the member object.
 function Retain(desiredObj, observedObj)
+  keepApart(desiredObj, observedObj)
   local metadata = desiredObj.metadata
   local annotations = object(metadata) and metadata.annotations
   if object(annotations) and annotations["@resolution@"] == "overwrite" then

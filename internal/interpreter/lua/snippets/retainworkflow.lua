@@ -1,6 +1,7 @@
 -- A Workflow's status is part of the object. Who suspends or resumes one on a member keeps his will, unless the template
 -- has a word on it; Karmada's own never lets the template resume.
 function Retain(desiredObj, observedObj)
+  keepApart(desiredObj, observedObj)
   if not object(observedObj) then
     return desiredObj
   end

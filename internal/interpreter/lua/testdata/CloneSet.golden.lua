@@ -75,12 +75,45 @@ local function lookup(at, path)
   return at
 end
 
+-- Karmada takes every object with its label for its own, whichever Karmada has put it there. What a FleetWorkload ships is not written
+-- over an object that is neither of the same FleetWorkload nor of the same binding, unless Karmada is to overwrite what it finds. Karmada
+-- has merged the labels of the two by now: what the manifest lacks it has from the object, and what it has is its own.
+local function labelsOf(o)
+  local metadata = object(o) and o.metadata
+  local labels = object(metadata) and metadata.labels
+  if object(labels) then
+    return labels
+  end
+  return {}
+end
+
+local function keepApart(desiredObj, observedObj)
+  local want, have = labelsOf(desiredObj), labelsOf(observedObj)
+  local metadata = object(desiredObj) and desiredObj.metadata
+  local annotations = object(metadata) and metadata.annotations
+  if object(annotations) and annotations["work.karmada.io/conflict-resolution"] == "overwrite" then
+    return
+  end
+  if want["fleetworkload.io/uid"] == nil or want["fleetworkload.io/uid"] == have["fleetworkload.io/uid"] or have["karmada.io/managed"] ~= "true" then
+    return
+  end
+  local binding = "clusterresourcebinding.karmada.io/permanent-id"
+  if metadata.namespace ~= nil then
+    binding = "resourcebinding.karmada.io/permanent-id"
+  end
+  if want[binding] ~= nil and want[binding] ~= "" and want[binding] == have[binding] then
+    return
+  end
+  error("fleetworkload: another Karmada has put the object there, so that this Karmada will not manage this resource", 0)
+end
+
 local replicasPath = {"spec", "replicas"}
 
 -- A manifest that only probes is never written: how many replicas the member object is to run is told as the reason. What
 -- Karmada's own interpreter keeps of a Deployment is kept of all kinds: replicas that an HPA on the member decides. That Karmada may
 -- overwrite what it finds stays with Karmada, which reads it there alone: the end of that is then no change of the member object.
 function Retain(desiredObj, observedObj)
+  keepApart(desiredObj, observedObj)
   local metadata = desiredObj.metadata
   local annotations = object(metadata) and metadata.annotations
   if object(annotations) and annotations["work.karmada.io/conflict-resolution"] == "overwrite" then

@@ -9,20 +9,19 @@ import (
 	"github.com/fleetworkload/fleetworkload/e2e/soak/share"
 )
 
-// Finding is a known defect of the operator, with the choices that would only find it once more.
-type Finding struct {
-	// ID is its number in the list of findings.
-	ID string
-	// Leaves says which choices are left out.
-	Leaves string
-	found  func(m *model, a history.Action) bool
+// Unjudged are choices that the soak's oracle cannot judge: what it allows depends on the facts when the spec was carried out and on those of
+// now, and not on the steps between. The oracle of internal/pass/histories follows each step, and judges them.
+type Unjudged struct {
+	// Name is a short one; Choices says which they are.
+	Name, Choices string
+	is            func(m *model, a history.Action) bool
 }
 
-// Findings are those that are not mended yet. A finding goes from here with its mend.
-func Findings() []Finding {
-	return []Finding{
-		{"A2", "edits of replicas and placement while a removal is held", editsHeld},
-		{"A3", "labels and clusters that come and go so that more than half goes in several steps, or by shares that fall, or after a person " +
+// AllUnjudged are those that are left out.
+func AllUnjudged() []Unjudged {
+	return []Unjudged{
+		{"held", "edits of replicas and placement while a removal is held", editsHeld},
+		{"steps", "labels and clusters that come and go so that more than half goes in several steps, or by shares that fall, or after a person " +
 			"once agreed, and what goes from a workload that other clusters have joined", walks},
 	}
 }
@@ -68,7 +67,7 @@ func walks(m *model, a history.Action) bool {
 	})
 }
 
-// leavesMostAtOnce tells whether the clusters that go run more than half: that much is held today.
+// leavesMostAtOnce tells whether the clusters that go run more than half: that much is held, whatever went before.
 func leavesMostAtOnce(running, target share.Shares) bool {
 	stays := share.Shares{}
 	for name := range target {
