@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
@@ -41,7 +43,7 @@ func (i Interrupted) Resume() v1alpha1.MigrationStatus {
 	for n := range record.Clusters {
 		c := &record.Clusters[n]
 		c.Phase = record.Phase
-		if source, target := i.presence(*c); writes(target) || !writes(source) {
+		if source, target := i.presence(*c); writes(target) || !writes(source) || !i.Source.applied(c.Name) {
 			c.Before = &v1alpha1.MigrationEvidence{} // the target may have owned it: see modes
 		}
 	}
@@ -100,6 +102,12 @@ func (h Holder) presence(cluster string) backends.Presence {
 		return backends.PresenceAbsent
 	}
 	return o.Presence
+}
+
+// applied tells whether the backend has confirmed that it wrote the member object.
+func (h Holder) applied(cluster string) bool {
+	o, _ := h.Observed.Of(cluster)
+	return o.Applied == metav1.ConditionTrue
 }
 
 // Writes tells whether the backend may write on any cluster.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 )
@@ -27,25 +29,32 @@ func TestResume(t *testing.T) {
 		phase          v1alpha1.MigrationPhase
 		// adopts says of each cluster whether the source is to take it over, and not just to go on with it.
 		adopts string
+		// unwritten has the source not say of any cluster that it wrote the member object.
+		unwritten bool
 	}{
-		"the target begins to look":      {[2]backends.Presence{active, active}, [2]backends.Presence{released, none}, false, shadowing, "c1:no c2:no"},
-		"the target looks":               {[2]backends.Presence{active, active}, [2]backends.Presence{released, released}, false, shadowing, "c1:no c2:no"},
-		"the target has not confirmed":   {[2]backends.Presence{active, active}, [2]backends.Presence{active, released}, false, shadowing, "c1:yes c2:no"},
-		"one is released":                {[2]backends.Presence{released, active}, [2]backends.Presence{released, released}, false, shadowing, "c1:yes c2:no"},
-		"one is taken over":              {[2]backends.Presence{released, active}, [2]backends.Presence{active, released}, false, shadowing, "c1:yes c2:no"},
-		"all are taken over":             {[2]backends.Presence{released, released}, [2]backends.Presence{active, active}, false, releasing, ""},
-		"the source goes":                {[2]backends.Presence{leaving, none}, [2]backends.Presence{active, active}, false, releasing, ""},
-		"the source may still write one": {[2]backends.Presence{released, active}, [2]backends.Presence{active, active}, false, shadowing, "c1:yes c2:yes"},
-		"it goes back at its end":        {[2]backends.Presence{released, released}, [2]backends.Presence{active, active}, true, shadowing, "c1:yes c2:yes"},
-		"what is removed is left out":    {[2]backends.Presence{active, removing}, [2]backends.Presence{released, none}, false, shadowing, "c1:no"},
+		"the target begins to look":      {[2]backends.Presence{active, active}, [2]backends.Presence{released, none}, false, shadowing, "c1:no c2:no", false},
+		"the target looks":               {[2]backends.Presence{active, active}, [2]backends.Presence{released, released}, false, shadowing, "c1:no c2:no", false},
+		"the target has not confirmed":   {[2]backends.Presence{active, active}, [2]backends.Presence{active, released}, false, shadowing, "c1:yes c2:no", false},
+		"one is released":                {[2]backends.Presence{released, active}, [2]backends.Presence{released, released}, false, shadowing, "c1:yes c2:no", false},
+		"one is taken over":              {[2]backends.Presence{released, active}, [2]backends.Presence{active, released}, false, shadowing, "c1:yes c2:no", false},
+		"all are taken over":             {[2]backends.Presence{released, released}, [2]backends.Presence{active, active}, false, releasing, "", false},
+		"the source goes":                {[2]backends.Presence{leaving, none}, [2]backends.Presence{active, active}, false, releasing, "", false},
+		"the source may still write one": {[2]backends.Presence{released, active}, [2]backends.Presence{active, active}, false, shadowing, "c1:yes c2:yes", false},
+		"it goes back at its end":        {[2]backends.Presence{released, released}, [2]backends.Presence{active, active}, true, shadowing, "c1:yes c2:yes", false},
+		"the source has not written it":  {[2]backends.Presence{active, active}, [2]backends.Presence{released, released}, false, shadowing, "c1:yes c2:yes", true},
+		"what is removed is left out":    {[2]backends.Presence{active, removing}, [2]backends.Presence{released, none}, false, shadowing, "c1:no", false},
 	} {
 		holder := func(backend string, has [2]backends.Presence) Holder {
 			h := Holder{Side: Side{Name: backend}}
 			for i, p := range has {
 				cluster := fmt.Sprintf("c%d", i+1)
 				h.Fleet.Clusters = append(h.Fleet.Clusters, backends.Cluster{Name: backend + cluster, Identity: cluster})
+				o := backends.ClusterObservation{Cluster: backend + cluster, Presence: p}
+				if p == active && !test.unwritten {
+					o.Applied = metav1.ConditionTrue
+				}
 				if p != none {
-					h.Observed.Clusters = append(h.Observed.Clusters, backends.ClusterObservation{Cluster: backend + cluster, Presence: p})
+					h.Observed.Clusters = append(h.Observed.Clusters, o)
 				}
 			}
 			return h

@@ -219,5 +219,8 @@ func found() map[string]history {
 			{Do: "over", S: "c2", N: 7}, {Do: "create"}, {Wait: 9, Do: "backend", S: "ocm"}, {Wait: 9, Do: "hide", S: "c2", N: 9},
 			{Do: "hide", W: 1, S: "c2", N: 9}, {Wait: 2},
 		}},
+		"the management cluster is rebuilt while a cluster that is lost lets go last": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 6}, {Do: "backend", S: "ocm"}, {Wait: 1}, {Wait: 9, Do: "lose", S: "c2"}, {Wait: 3, Do: "rebuilt"},
+		}},
 	}
 }
