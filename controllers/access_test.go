@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // An answer is remembered, a failure is not, and accounts of two namespaces are two.
@@ -33,7 +34,7 @@ func TestAccessIsAskedOnce(t *testing.T) {
 	var known accesses
 	may := func(namespace string) pass.Answer {
 		return known.ask(t.Context(), c, namespace, pass.Access{
-			ServiceAccount: "deployer", Verb: "create", Group: "apps", Resource: "deployments", Namespace: namespace,
+			ServiceAccount: "deployer", Right: plan.Right{Verb: "create", Group: "apps", Resource: "deployments", Namespace: namespace},
 		})
 	}
 	fails = errors.New("away")

@@ -33,7 +33,7 @@ func shippedFor(t *testing.T, allowed func(Access) Answer) (d *Decision, asked [
 			in.Objects[need.String()] = Object{}
 		}
 		for _, access := range reads.Access {
-			asked = append(asked, access.ServiceAccount+" "+access.text()+" in "+access.Namespace)
+			asked = append(asked, access.ServiceAccount+" "+access.Right.String()+" in "+access.Namespace)
 			in.Access[access] = allowed(access)
 		}
 	})
@@ -53,7 +53,7 @@ func TestAuthorize(t *testing.T) {
 	for name, refused := range map[string]string{
 		"create deployments.apps": "create deployments.apps", "create services": "create services", "get secrets key": "get secrets key",
 	} {
-		d, asked := shippedFor(t, func(a Access) Answer { return Answer{Allowed: a.text() != refused} })
+		d, asked := shippedFor(t, func(a Access) Answer { return Answer{Allowed: a.Right.String() != refused} })
 		var why *stalled
 		if !errors.As(d.err, &why) || why.reason != v1alpha1.ReasonServiceAccountForbidden || !why.again || len(d.Orders) > 0 ||
 			!strings.Contains(why.message, `"deployer": this ServiceAccount may not `+refused+". Nothing is changed") {
@@ -89,20 +89,6 @@ func TestAHandOverStandsStillWithoutARight(t *testing.T) {
 	d.in.Access[access], d.Reads.Access = Answer{}, nil
 	if err := d.authorize(nil); err == nil || d.record.migration.FrozenSince == nil {
 		t.Errorf("%v, frozen since %v", err, d.record.migration.FrozenSince)
-	}
-}
-
-// Kinds without a namespace are asked for in none.
-func TestAKindWithoutANamespaceIsAskedForEverywhere(t *testing.T) {
-	d := moving(t)
-	d.spec = d.spec.DeepCopy()
-	d.spec.Spec.Template.Raw = []byte(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet"}`)
-	d.record.workload = nil
-	if err := d.identify(); err != nil {
-		t.Fatal(err)
-	}
-	if got := d.accesses("deployer", nil)[0]; got.Namespace != "" || got.text() != "create sidecarsets.apps.kruise.io" {
-		t.Errorf("it asks %+v", got)
 	}
 }
 

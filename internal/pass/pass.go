@@ -86,11 +86,8 @@ type In struct {
 
 // Access asks whether a ServiceAccount of the FleetWorkload's namespace may do something on the management cluster.
 type Access struct {
-	ServiceAccount, Verb, Group, Resource string
-	// Namespace is empty for objects without one.
-	Namespace string
-	// Name is empty for objects of any name.
-	Name string
+	ServiceAccount string
+	plan.Right
 }
 
 // Answer is what was answered.
