@@ -45,6 +45,8 @@ type operator struct {
 	opts                     operatorOptions
 
 	metrics, health, profiles string
+	// webhook stays the same over restarts, since the API server is told of it once.
+	webhook string
 
 	mu  sync.Mutex
 	run *run
@@ -84,6 +86,8 @@ type operatorOptions struct {
 	aliases []any
 	// installation is another one than that of the other scenarios.
 	installation string
+	// webhook has it answer the admission webhook at the operator's webhook address.
+	webhook bool
 }
 
 var (
@@ -157,6 +161,9 @@ func newOperator(name string, opts operatorOptions) *operator {
 	dir, err := os.MkdirTemp(world.dir, "operator-"+name+"-")
 	Expect(err).NotTo(HaveOccurred())
 	o := &operator{name: name, dir: dir, journal: &proxy.Journal{}, opts: opts}
+	if opts.webhook {
+		o.webhook = freeAddress()
+	}
 	for _, p := range []struct {
 		at            **proxy.Proxy
 		name, control string
@@ -232,6 +239,9 @@ func (o *operator) launch() {
 	}
 	if len(o.opts.namespaces) > 0 {
 		args = append(args, "--watch-namespaces="+strings.Join(o.opts.namespaces, ","))
+	}
+	if o.opts.webhook {
+		args = append(args, "--webhook-bind-address="+o.webhook, "--webhook-hosts=localhost")
 	}
 	cmd := exec.Command(world.manager, args...)
 	cmd.Stdout, cmd.Stderr = log, log

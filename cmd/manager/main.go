@@ -61,6 +61,7 @@ type options struct {
 	leaderElect    bool
 	watched        []string
 	concurrency    int
+	webhook        webhookOptions
 	log            zap.Options
 }
 
@@ -87,6 +88,7 @@ func main() {
 	flags.BoolVar(&opts.leaderElect, "leader-elect", true, "let only one of several replicas work")
 	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
 	flags.IntVar(&opts.concurrency, "concurrency", 12, "how many FleetWorkloads are reconciled at once")
+	opts.webhook.add(flags)
 	level := flags.String("zap-log-level", "info", "least severe level that is logged: debug, info, or error")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		parsed, err := uberzap.ParseAtomicLevel(*level)
@@ -298,5 +300,5 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err := reconciler.SetupWithManager(ctx, mgr, events); err != nil {
 		return fmt.Errorf("set up reconciler: %w", err)
 	}
-	return nil
+	return opts.webhook.setup(mgr, opts.namespace, kinds, cfg.Dependencies.LeaveOut)
 }

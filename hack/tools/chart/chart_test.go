@@ -149,7 +149,7 @@ func TestLint(t *testing.T) {
 }
 
 func TestBasesBuild(t *testing.T) {
-	for _, base := range []string{"crd", "default", "manager", "samples", "backends/karmada", "backends/ocm"} {
+	for _, base := range []string{"crd", "default", "manager", "samples", "admission", "webhook", "rbac/users", "backends/karmada", "backends/ocm"} {
 		if len(build(t, base)) == 0 {
 			t.Errorf("config/%s is empty", base)
 		}
@@ -184,11 +184,13 @@ func TestTheNamespaceStaysWhereItIs(t *testing.T) {
 func TestRulesAreEqual(t *testing.T) {
 	chart := mustRender(t, object{"rbac": object{"karmada": true}})
 	roles := 0
-	for _, side := range []string{"management", "karmada", "ocm"} {
-		for key, role := range build(t, "rbac/"+side) {
+	for _, base := range []string{"rbac/management", "rbac/karmada", "rbac/ocm", "rbac/users", "webhook"} {
+		for key, role := range build(t, base) {
 			switch field := map[string]string{"ClusterRole": "rules", "Role": "rules", "ClusterRoleBinding": "roleRef", "RoleBinding": "roleRef"}[at(t, role, "kind").(string)]; field {
 			case "":
-				t.Errorf("config/rbac/%s has %s, which this test does not know", side, key)
+				if base != "webhook" {
+					t.Errorf("config/%s has %s, which this test does not know", base, key)
+				}
 			default:
 				roles++
 				equal(t, key, chart.get(t, key)[field], role[field])
@@ -211,8 +213,8 @@ func TestRulesAreEqual(t *testing.T) {
 }
 
 func TestNoRoleIsTooStrong(t *testing.T) {
-	for _, side := range []string{"management", "karmada", "ocm"} {
-		for key, role := range build(t, "rbac/"+side) {
+	for _, base := range []string{"rbac/management", "rbac/karmada", "rbac/ocm", "webhook"} {
+		for key, role := range build(t, base) {
 			rules, _ := role["rules"].([]any)
 			for _, rule := range rules {
 				for _, list := range []string{"apiGroups", "resources", "nonResourceURLs", "verbs"} {
@@ -241,12 +243,69 @@ func TestDeploymentsAreEqual(t *testing.T) {
 	}
 	args := slices.DeleteFunc(slices.Clone(fromChart["args"].([]any)), func(arg any) bool { return arg == "--zap-log-level=info" })
 	equal(t, "args", args, fromConfig["args"])
+	equal(t, "replicas", at(t, chart, "spec", "replicas"), at(t, config, "spec", "replicas"))
+}
+
+// TestWhoIsAskedIsEqual compares what the API server asks, and who.
+func TestWhoIsAskedIsEqual(t *testing.T) {
+	chart, config := mustRender(t, nil), build(t, "default")
+	const hook, policy = "ValidatingWebhookConfiguration/fleetworkload", "ValidatingAdmissionPolicy/fleetworkload-authors"
+	equal(t, hook, chart.get(t, hook)["webhooks"], config.get(t, hook)["webhooks"])
+	equal(t, policy, chart.get(t, policy)["spec"], config.get(t, policy)["spec"])
+	equal(t, policy+"'s binding", chart.get(t, "ValidatingAdmissionPolicyBinding/fleetworkload-authors")["spec"],
+		config.get(t, "ValidatingAdmissionPolicyBinding/fleetworkload-authors")["spec"])
+	for _, who := range []string{"viewer", "editor", "approver"} {
+		role := "ClusterRole/fleetworkload-" + who
+		for key, value := range at(t, config.get(t, role), "metadata", "labels").(object) {
+			equal(t, role+"'s label "+key, at(t, chart.get(t, role), "metadata", "labels", key), value)
+		}
+	}
+	// The policy lets pass what the webhook is not asked about, and nothing else.
+	ships := ""
+	for _, variable := range at(t, config.get(t, policy), "spec", "variables").([]any) {
+		if at(t, variable, "name") == "ships" {
+			ships = at(t, variable, "expression").(string)
+		}
+	}
+	equal(t, "what is shipped", at(t, config.get(t, hook), "webhooks", 0, "matchConditions", 0, "expression"), any(ships))
+}
+
+// TestCertificates: the operator makes its own, or cert-manager does; without a webhook there is none.
+func TestCertificates(t *testing.T) {
+	own, off := mustRender(t, nil), mustRender(t, object{"webhook": object{"enabled": false}})
+	managed := mustRender(t, object{"webhook": object{"certManager": object{"enabled": true}}})
+	issued := mustRender(t, object{"webhook": object{"certManager": object{"enabled": true, "issuerRef": object{"kind": "ClusterIssuer", "name": "internal"}}}})
+	for key, in := range map[string][3]bool{ // own, managed, off
+		"ValidatingWebhookConfiguration/fleetworkload":    {true, true, false},
+		"Service/fleetworkload-webhook":                   {true, true, false},
+		"Role/fleetworkload-webhook":                      {true, false, false},
+		"ClusterRole/fleetworkload-webhook":               {true, false, false},
+		"Certificate/fleetworkload-webhook":               {false, true, false},
+		"ValidatingAdmissionPolicy/fleetworkload-authors": {true, true, true},
+	} {
+		for i, chart := range []objects{own, managed, off} {
+			if _, found := chart[key]; found != in[i] {
+				t.Errorf("case %d: %s is there: %t", i, key, found)
+			}
+		}
+	}
+	const ca = "cert-manager.io/inject-ca-from"
+	if got := at(t, managed.get(t, "ValidatingWebhookConfiguration/fleetworkload"), "metadata", "annotations", ca); got != namespace+"/fleetworkload-webhook" {
+		t.Errorf("the CA is injected from %v", got)
+	}
+	equal(t, "issuer", at(t, issued.get(t, "Certificate/fleetworkload-webhook"), "spec", "issuerRef"), any(object{"kind": "ClusterIssuer", "name": "internal"}))
+	pod := at(t, managed.get(t, "Deployment/fleetworkload"), "spec", "template", "spec")
+	if args := at(t, pod, "containers", 0, "args").([]any); !slices.Contains(args, any("--webhook-cert-dir=/etc/fleetworkload-webhook")) {
+		t.Errorf("the operator is not told of cert-manager's certificate: %v", args)
+	}
+	equal(t, "mounted Secret", at(t, pod, "volumes", 1, "secret", "secretName"), any("fleetworkload-webhook"))
 }
 
 func TestWhatIsServedIsEqual(t *testing.T) {
 	chart, config := mustRender(t, nil), build(t, "default")
 	for key, selector := range map[string][]any{
 		"Service/fleetworkload-metrics":     {"spec", "selector"},
+		"Service/fleetworkload-webhook":     {"spec", "selector"},
 		"NetworkPolicy/fleetworkload":       {"spec", "podSelector", "matchLabels"},
 		"PodDisruptionBudget/fleetworkload": {"spec", "selector", "matchLabels"},
 	} {

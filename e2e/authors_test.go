@@ -1,0 +1,382 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+)
+
+// authors is the group of people who may edit FleetWorkloads and create Deployments, and nothing else.
+const authors = "authors"
+
+// installWebhook asks the operator about authors, as config/webhook does but for the address: here it is a process beside the API server.
+func installWebhook(ctx context.Context, o *operator) {
+	GinkgoHelper()
+	for _, base := range []string{"rbac/users", "admission"} {
+		kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(world.config, base))
+	}
+	for _, file := range []string{"cluster_role", "cluster_role_binding", "role", "role_binding"} {
+		kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(world.config, "webhook", file+".yaml"))
+	}
+	raw, err := os.ReadFile(filepath.Join(world.config, "webhook", "configuration.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var configuration admissionregistrationv1.ValidatingWebhookConfiguration
+	Expect(yaml.UnmarshalStrict(raw, &configuration)).To(Succeed())
+	hook := &configuration.Webhooks[0]
+	url := strings.Replace("https://"+o.webhook, "127.0.0.1", "localhost", 1) + *hook.ClientConfig.Service.Path
+	hook.ClientConfig, hook.TimeoutSeconds = admissionregistrationv1.WebhookClientConfig{URL: &url}, ptr[int32](3)
+	Expect(hub().Create(ctx, &configuration)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(hub().Delete(ctx, &configuration)).To(Succeed())
+		kubectl(ctx, "delete", "-k", filepath.Join(world.config, "admission"))
+	})
+}
+
+// overreach is something that takes a right which an author here does not have.
+type overreach struct {
+	what string
+	// right is what is missing, in the words of RBAC.
+	right string
+	// args are kubectl's, and input is its standard input.
+	args  []string
+	input string
+	// says is in the refusal; when empty, that the author may not do what the right says.
+	says string
+}
+
+// person is somebody of the authors.
+func person(name string, args ...string) []string {
+	return append(args, "--as="+name, "--as-group="+authors, "--as-group=system:authenticated")
+}
+
+// as runs kubectl as that person, and returns all that it says.
+func as(ctx context.Context, name, input string, args ...string) (string, error) {
+	out, err := world.kubectlWith(ctx, input, lab.Hub, person(name, args...)...)
+	if err != nil {
+		return out + err.Error(), err
+	}
+	return out, nil
+}
+
+// allow gives a person a right, in the words of RBAC: a verb, a resource with its group, and perhaps a name.
+func allow(ctx context.Context, namespace, who, right string) {
+	GinkgoHelper()
+	words := strings.Fields(right)
+	resource, group, _ := strings.Cut(words[1], ".")
+	rule := rbacv1.PolicyRule{Verbs: words[:1], Resources: []string{resource}, APIGroups: []string{group}, ResourceNames: words[2:]}
+	meta := metav1.ObjectMeta{Name: who, Namespace: namespace}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: who}}
+	if resource != "sidecarsets" {
+		Expect(hub().Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}})).To(Succeed())
+		Expect(hub().Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: who}})).To(Succeed())
+		return
+	}
+	meta = metav1.ObjectMeta{Name: namespace + "-" + who}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}}
+	for _, o := range []client.Object{role, binding} {
+		Expect(hub().Create(ctx, o)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hub().Delete(ctx, o))).To(Succeed()) })
+	}
+}
+
+// refused makes the attempts, each as another author, first without the right and then with it. What is refused is asked for in earnest; what is
+// allowed is a dry run, so that nothing is shipped.
+func refused(ctx context.Context, namespace string, attempts []overreach) {
+	GinkgoHelper()
+	for i, a := range attempts {
+		who := fmt.Sprintf("author-%d-%s", i, strings.ToLower(strings.Fields(a.what)[0]))
+		says := a.says
+		if says == "" {
+			says = "may not " + a.right
+		}
+		args := append([]string{"-n", namespace}, a.args...)
+		out, err := as(ctx, who, a.input, args...)
+		Expect(err).To(HaveOccurred(), "%s: it is allowed: %s", a.what, out)
+		Expect(out).To(ContainSubstring(says), "%s: it is refused with other words", a.what)
+		if a.right == "" {
+			continue
+		}
+		allow(ctx, namespace, who, a.right)
+		Eventually(func() (string, error) { return as(ctx, who, a.input, append(args, "--dry-run=server")...) }).
+			WithContext(ctx).Should(Not(BeEmpty()), "%s: with the right to %s", a.what, a.right)
+	}
+}
+
+// written is a suspended FleetWorkload as JSON: a Deployment, with these fields of the spec instead.
+func written(name, fields string) string {
+	GinkgoHelper()
+	fw := map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "FleetWorkload", "metadata": map[string]any{"name": name}}
+	spec := map[string]any{"backend": "ocm", "suspend": true, "placement": map[string]any{"clusters": map[string]any{"names": []string{world.members[0]}}},
+		"template": deploymentWith(`{containers: [{name: web, image: "registry.example.com/shop/web:1"}]}`)}
+	var more map[string]any
+	Expect(yaml.Unmarshal([]byte(fields), &more)).To(Succeed())
+	maps.Copy(spec, more)
+	fw["spec"] = spec
+	raw, err := json.Marshal(fw)
+	Expect(err).NotTo(HaveOccurred())
+	return string(raw)
+}
+
+// deploymentWith is a Deployment with that pod spec.
+func deploymentWith(podSpec string) map[string]any {
+	GinkgoHelper()
+	var out map[string]any
+	Expect(yaml.Unmarshal([]byte(`{apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: `+
+		podSpec+`}}}`), &out)).To(Succeed())
+	return out
+}
+
+// creating is an attempt to create a FleetWorkload with those fields.
+func creating(what, right, fields string) overreach {
+	GinkgoHelper()
+	return overreach{what: what, right: right, args: []string{"create", "-f", "-"}, input: written("try", fields)}
+}
+
+// ofKind is a template of another kind.
+func ofKind(apiVersion, kind, spec string) string {
+	return fmt.Sprintf("{template: {apiVersion: %q, kind: %q, spec: %s}}", apiVersion, kind, spec)
+}
+
+// beside is a companion.
+func beside(apiVersion, kind, more string) string {
+	return fmt.Sprintf("{companions: [{apiVersion: %q, kind: %q, metadata: {name: beside}%s}]}", apiVersion, kind, more)
+}
+
+// refersTo is a pod spec that refers to something, which is to travel along.
+func refersTo(podSpec string) string {
+	return `{dependencies: Propagate, template: {apiVersion: apps/v1, kind: Deployment, spec: {selector: {matchLabels: {app: web}}, template: ` +
+		`{metadata: {labels: {app: web}}, spec: ` + podSpec + `}}}}`
+}
+
+// patching is an attempt to change a FleetWorkload that is there.
+func patching(what, right, patch string) overreach {
+	return overreach{what: what, right: right, args: []string{"patch", "fleetworkload", "held", "--type=merge", "-p", patch}}
+}
+
+const (
+	labelledPods = `{selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "registry.example.com/shop/web:1"}]}}}`
+	runsOnce     = `{template: {spec: {restartPolicy: Never, containers: [{name: web, image: "registry.example.com/shop/web:1"}]}}}`
+	container    = `containers: [{name: web, image: "registry.example.com/shop/web:1"`
+)
+
+var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws"), Ordered, func() {
+	var (
+		namespace string
+		o         *operator
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		o, namespace = ownOperator(ctx, "authors", operatorOptions{webhook: true})
+		installWebhook(ctx, o)
+		o.start(ctx)
+		group := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: authors}}
+		base := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: authors, Namespace: namespace}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}},
+		}}
+		Expect(hub().Create(ctx, base)).To(Succeed())
+		for kind, name := range map[string]string{"Role": authors, "ClusterRole": "fleetworkload-editor"} {
+			Expect(hub().Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: authors + "-" + name, Namespace: namespace},
+				Subjects: group, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}})).To(Succeed())
+		}
+		_, err := world.kubectlWith(ctx, written("held", "{serviceAccountName: null}"), lab.Hub, "-n", namespace, "create", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		_, err = world.kubectlWith(ctx, written("accounted", "{serviceAccountName: deployer}"), lab.Hub, "-n", namespace, "create", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		By("what an author may do is allowed, and the API server has begun to ask")
+		Eventually(func() (string, error) {
+			return as(ctx, "somebody", written("try", "{}"), "-n", namespace, "create", "-f", "-", "--dry-run=server")
+		}).WithContext(ctx).Should(ContainSubstring("created"))
+		for _, more := range []string{"{serviceAccountName: other}", ofKind("apps.kruise.io/v1alpha1", "CloneSet", labelledPods)} {
+			Eventually(func() string {
+				out, _ := as(ctx, "somebody", written("try", more), "-n", namespace, "create", "-f", "-", "--dry-run=server")
+				return out
+			}).WithContext(ctx).Should(ContainSubstring("may not"))
+		}
+	})
+
+	It("by the workload itself", func(ctx SpecContext) {
+		const kruise = "apps.kruise.io/v1alpha1"
+		refused(ctx, namespace, []overreach{
+			creating("CloneSet", "create clonesets.apps.kruise.io", ofKind(kruise, "CloneSet", labelledPods)),
+			creating("Advanced StatefulSet", "create statefulsets.apps.kruise.io", ofKind("apps.kruise.io/v1beta1", "StatefulSet", labelledPods)),
+			creating("Advanced DaemonSet", "create daemonsets.apps.kruise.io", ofKind(kruise, "DaemonSet", labelledPods)),
+			creating("SidecarSet, which reaches all pods", "create sidecarsets.apps.kruise.io", ofKind(kruise, "SidecarSet",
+				`{selector: {matchLabels: {app: all}}, containers: [{name: proxy, image: "registry.example.com/shop/proxy:1"}]}`)),
+			creating("BroadcastJob", "create broadcastjobs.apps.kruise.io", ofKind(kruise, "BroadcastJob", runsOnce)),
+			creating("StatefulSet", "create statefulsets.apps", ofKind("apps/v1", "StatefulSet", labelledPods)),
+			creating("DaemonSet, on every node", "create daemonsets.apps", ofKind("apps/v1", "DaemonSet", labelledPods)),
+			creating("Job", "create jobs.batch", ofKind("batch/v1", "Job", runsOnce)),
+			creating("CronJob", "create cronjobs.batch", ofKind("batch/v1", "CronJob", `{schedule: "* * * * *", jobTemplate: {spec: `+runsOnce+`}}`)),
+			creating("Workflow", "create workflows.argoproj.io", ofKind("argoproj.io/v1alpha1", "Workflow",
+				`{entrypoint: main, templates: [{name: main, container: {image: "registry.example.com/shop/web:1"}}]}`)),
+			{what: "generateName instead of a name", right: "create clonesets.apps.kruise.io", args: []string{"create", "-f", "-"},
+				input: strings.Replace(written("try", ofKind(kruise, "CloneSet", labelledPods)), `"name":"try"`, `"generateName":"try-"`, 1)},
+			{what: "List with one that is allowed", right: "create clonesets.apps.kruise.io", args: []string{"apply", "-f", "-"},
+				input: `{"apiVersion":"v1","kind":"List","items":[` + written("fine", "{}") + `,` + written("try", ofKind(kruise, "CloneSet", labelledPods)) + `]}`},
+			{what: "look-alike of a group", args: []string{"create", "-f", "-"}, input: written("try", ofKind("аpps/v1", "Deployment", labelledPods)),
+				says: "FleetWorkloads may not carry this kind"},
+			{what: "look-alike of a kind", args: []string{"create", "-f", "-"}, input: written("try", ofKind("apps/v1", "Dеployment", labelledPods)),
+				says: "spec.template.kind: Invalid value"},
+			{what: "Role, which grants rights", args: []string{"create", "-f", "-"}, input: written("try", ofKind("rbac.authorization.k8s.io/v1", "Role", "{}")),
+				says: "FleetWorkloads may not carry this kind"},
+		})
+		kubectl(ctx, "-n", namespace, "delete", "fleetworkload", "fine")
+	})
+
+	It("by what travels along", func(ctx SpecContext) {
+		refused(ctx, namespace, []overreach{
+			creating("Secret", "create secrets", beside("v1", "Secret", "")),
+			creating("ConfigMap", "create configmaps", beside("v1", "ConfigMap", "")),
+			creating("Service", "create services", beside("v1", "Service", `, spec: {ports: [{port: 80}]}`)),
+			creating("ServiceAccount", "create serviceaccounts", beside("v1", "ServiceAccount", "")),
+			creating("PersistentVolumeClaim", "create persistentvolumeclaims", beside("v1", "PersistentVolumeClaim", "")),
+			creating("PodDisruptionBudget", "create poddisruptionbudgets.policy", beside("policy/v1", "PodDisruptionBudget", `, spec: {maxUnavailable: 1}`)),
+			creating("Ingress", "create ingresses.networking.k8s.io", beside("networking.k8s.io/v1", "Ingress", "")),
+			creating("NetworkPolicy", "create networkpolicies.networking.k8s.io", beside("networking.k8s.io/v1", "NetworkPolicy", `, spec: {podSelector: {}}`)),
+			creating("Secret that pods read", "get secrets key", refersTo(`{`+container+`, envFrom: [{secretRef: {name: key}}]}]}`)),
+			creating("ConfigMap in a volume", "get configmaps settings", refersTo(`{`+container+`}], volumes: [{name: v, configMap: {name: settings}}]}`)),
+			creating("Secret in a projected volume", "get secrets deep",
+				refersTo(`{`+container+`}], volumes: [{name: v, projected: {sources: [{secret: {name: deep}}]}}]}`)),
+			creating("Secret to pull images", "get secrets pull", refersTo(`{`+container+`}], imagePullSecrets: [{name: pull}]}`)),
+			creating("PersistentVolumeClaim of pods", "get persistentvolumeclaims data",
+				refersTo(`{`+container+`}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}`)),
+			creating("ServiceAccount of pods", "get serviceaccounts runner", refersTo(`{serviceAccountName: runner, `+container+`}]}`)),
+			creating("override that refers to a Secret", "get secrets other", `{dependencies: Propagate, overrides: [{name: eu, clusters: {names: [nowhere]}, `+
+				`env: [{container: web, set: [{name: A, valueFrom: {secretKeyRef: {name: other, key: k}}}]}]}]}`),
+			creating("patch that refers to one", "get secrets patched", `{dependencies: Propagate, overrides: [{name: eu, patches: [{op: add, `+
+				`path: /spec/template/spec/imagePullSecrets, value: [{name: patched}]}]}]}`),
+			creating("patches that do so only together", "get secrets together", `{dependencies: Propagate, overrides: [{name: one, patches: [{op: add, `+
+				`path: /spec/template/spec/imagePullSecrets, value: [{}]}]}, {name: two, patches: [{op: add, path: /spec/template/spec/imagePullSecrets/0/name, value: together}]}]}`),
+			{what: "look-alike of a Secret", args: []string{"create", "-f", "-"}, input: written("try", beside("v1", "Sеcret", "")), says: "spec.companions[0]"},
+			{what: "companion in another namespace", args: []string{"create", "-f", "-"}, says: "spec.companions[0]",
+				input: written("try", `{companions: [{apiVersion: v1, kind: ConfigMap, metadata: {name: beside, namespace: kube-system}}]}`)},
+		})
+	})
+
+	It("by an edit of one that is there", func(ctx SpecContext) {
+		cloneSet := `{"spec":{"companions":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"beside"}}]}}`
+		raw := written("held", beside("v1", "Service", `, spec: {ports: [{port: 80}]}`))
+		without := func(what, of, account, patch string) overreach { // an author who may not use the account
+			return overreach{what: what, right: "use serviceaccounts " + account, says: "you may not use this ServiceAccount",
+				args: []string{"patch", "fleetworkload", of, "--type=merge", "-p", patch}}
+		}
+		refused(ctx, namespace, []overreach{
+			patching("merge patch", "create secrets", cloneSet),
+			{what: "JSON patch", right: "create configmaps", args: []string{"patch", "fleetworkload", "held", "--type=json", "-p",
+				`[{"op":"add","path":"/spec/companions","value":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"beside"}}]}]`}},
+			{what: "apply", right: "create services", args: []string{"apply", "-f", "-"}, input: raw},
+			{what: "server-side apply of another manager", right: "create services", input: raw,
+				args: []string{"apply", "--server-side", "--field-manager=other", "--force-conflicts", "-f", "-"}},
+			{what: "replace", right: "create services", args: []string{"replace", "-f", "-"}, input: raw},
+			patching("dependencies", "get secrets pull", `{"spec":{"dependencies":"Propagate","overrides":[{"name":"eu","patches":[{"op":"add",`+
+				`"path":"/spec/template/spec/imagePullSecrets","value":[{"name":"pull"}]}]}]}}`),
+			without("account", "held", "admin", `{"spec":{"serviceAccountName":"admin"}}`),
+			without("template of an account's", "accounted", "deployer", `{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`),
+			without("clusters of an account's", "accounted", "deployer", `{"spec":{"placement":{"clusters":{"names":["`+world.members[1]+`"]}}}}`),
+			without("backend of an account's", "accounted", "deployer", `{"spec":{"backend":"karmada"}}`),
+			without("take-over by an account's", "accounted", "deployer", `{"spec":{"conflictPolicy":"Adopt"}}`),
+			{what: "confirmation of a removal", right: "approve fleetworkloads.apps.fleetworkload.io", says: "you may not approve",
+				args: []string{"annotate", "fleetworkload", "held", v1alpha1.AnnotationConfirmRemoval + "=all"}},
+			{what: "approval of a migration", right: "approve fleetworkloads.apps.fleetworkload.io held", says: "you may not approve",
+				args: []string{"annotate", "fleetworkload", "held", v1alpha1.AnnotationApproveMigration + "=pass-wave-1"}},
+			{what: "approval while it is made", right: "approve fleetworkloads.apps.fleetworkload.io", says: "you may not approve",
+				args: []string{"create", "-f", "-"}, input: strings.Replace(written("try", "{}"), `"metadata":{`,
+					`"metadata":{"annotations":{"`+v1alpha1.AnnotationConfirmRemoval+`":"all"},`, 1)},
+			{what: "status", says: `resource "fleetworkloads/status"`,
+				args: []string{"patch", "fleetworkload", "held", "--subresource=status", "--type=merge", "-p", `{"status":{"backend":"karmada"}}`}},
+			{what: "another namespace", args: []string{"delete", "fleetworkload", "held", "-n", "kube-system"}, says: "forbidden"},
+		})
+	})
+
+	It("and whoever may edit may always scale, suspend and delete", func(ctx SpecContext) {
+		_, err := world.kubectlWith(ctx, written("stays", ofKind("apps.kruise.io/v1alpha1", "CloneSet", labelledPods)), lab.Hub, "-n", namespace, "create", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		may := func(name string) {
+			GinkgoHelper()
+			for _, args := range [][]string{
+				{"scale", "fleetworkload", name, "--replicas=3"},
+				{"patch", "fleetworkload", name, "--type=merge", "-p", `{"spec":{"suspend":true}}`},
+				{"patch", "fleetworkload", name, "--type=merge", "-p", `{"spec":{"deletionPolicy":"Orphan"}}`},
+				{"label", "fleetworkload", name, "a=b", "--overwrite"},
+				{"delete", "fleetworkload", name, "--wait=false"},
+			} {
+				out, err := as(ctx, "somebody", "", append([]string{"-n", namespace}, args...)...)
+				Expect(err).NotTo(HaveOccurred(), out)
+			}
+		}
+		asked := []string{"-n", namespace, "patch", "fleetworkload", "held", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`, "--dry-run=server"}
+		refusedBecause := func(says string) {
+			GinkgoHelper()
+			Eventually(func() string {
+				out, err := as(ctx, "somebody", "", asked...)
+				if err == nil {
+					return ""
+				}
+				return out
+			}).WithContext(ctx).Should(ContainSubstring(says))
+		}
+		answersAgain := func() {
+			GinkgoHelper()
+			Eventually(func() error {
+				_, err := as(ctx, "somebody", "", asked...)
+				return err
+			}).WithContext(ctx).WithTimeout(readyTimeout).Should(Succeed())
+		}
+		another := func(name string) {
+			GinkgoHelper()
+			_, err := world.kubectlWith(ctx, written(name, "{}"), lab.Hub, "-n", namespace, "create", "-f", "-")
+			Expect(err).NotTo(HaveOccurred())
+		}
+		may("stays")
+
+		By("also while nobody can tell what authors may do")
+		another("untold")
+		o.management.HideGroups("authorization.k8s.io")
+		refusedBecause("ask the management cluster whether you may")
+		may("untold")
+		o.management.HideGroups()
+		answersAgain()
+
+		By("also while the webhook answers too late")
+		another("slow")
+		Expect(o.current().cmd.Process.Signal(syscall.SIGSTOP)).To(Succeed())
+		refusedBecause("failed calling webhook")
+		may("slow")
+		Expect(o.current().cmd.Process.Signal(syscall.SIGCONT)).To(Succeed())
+		answersAgain()
+
+		By("also while nobody answers; what the API server asks itself holds")
+		another("down")
+		o.stop(ctx)
+		refusedBecause("failed calling webhook")
+		may("down")
+		out, err := as(ctx, "somebody", "", "-n", namespace, "annotate", "fleetworkload", "held", v1alpha1.AnnotationConfirmRemoval+"=all")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("you may not approve"))
+		o.start(ctx)
+		answersAgain()
+		Eventually(func() string { return kubectl(ctx, "-n", namespace, "get", "fleetworkloads", "-o", "name") }).WithContext(ctx).WithTimeout(deleteTimeout).
+			ShouldNot(Or(ContainSubstring("stays"), ContainSubstring("untold"), ContainSubstring("slow"), ContainSubstring("down")))
+	})
+})
