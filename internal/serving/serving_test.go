@@ -141,8 +141,9 @@ func TestParse(t *testing.T) {
 type management struct {
 	client.Client
 	clock *testingclock.FakeClock
-	fails error
-	wrote int
+	// fails is what all writes end with, and deaf those of the webhook's configuration.
+	fails, deaf error
+	wrote       int
 }
 
 func newManagement(t *testing.T) *management {
@@ -160,6 +161,9 @@ func newManagement(t *testing.T) *management {
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 			m.wrote++
+			if _, is := obj.(*admissionregistrationv1.ValidatingWebhookConfiguration); is && m.deaf != nil {
+				return m.deaf
+			}
 			if m.fails != nil {
 				return m.fails
 			}
@@ -229,7 +233,11 @@ func TestWhatIsNotTrustedIsNotServed(t *testing.T) {
 	if k.Keep(t.Context()) == nil || k.Check(nil) == nil {
 		t.Error("it serves what nobody was told of")
 	}
-	m.fails = nil
+	m.fails, m.deaf = nil, errors.New("nobody may write it")
+	if k.Keep(t.Context()) == nil || k.Check(nil) == nil {
+		t.Error("it serves what the API server was not told of")
+	}
+	m.deaf = nil
 	if err := k.Keep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
