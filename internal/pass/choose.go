@@ -28,6 +28,9 @@ func (d *Decision) chooseClusters() error {
 	if !selection.Settled {
 		return d.setUpPlacement(selection)
 	}
+	if err := d.bound(&selection); err != nil {
+		return err
+	}
 	if err := d.debounce(&selection); err != nil {
 		return err
 	}
@@ -148,6 +151,49 @@ func (d *Decision) choose(selection backends.Selection) (placement.Choice, error
 		MaxLostPercent: d.in.MaxRemovalPercent, Now: d.now.Time,
 	}
 	return placement.Choose(d.here.Spec.Placement, situation)
+}
+
+// bound leaves clusters out that the namespace may not use. One that has the workload, may have it, or is named stays as it is, and so does
+// everything else, until a person has decided: an administrator's change removes nothing.
+func (d *Decision) bound(selection *backends.Selection) error {
+	var reached, left, outside []string
+	recorded := d.recordedClusters()
+	for _, name := range selection.Clusters {
+		cluster, _ := d.fleet.Get(name)
+		_, present := d.observed.Of(name)
+		switch {
+		case d.terms.Reaches(cluster.Labels):
+			reached = append(reached, name)
+		case slices.Contains(recorded, name), present, d.isNamed(name):
+			outside = append(outside, name)
+		default:
+			left = append(left, name)
+		}
+	}
+	if len(outside) > 0 {
+		return d.standStill(stall(v1alpha1.ReasonNotAllowed, "%s", d.terms.Clusters(outside)))
+	}
+	if len(left) > 0 {
+		selection.Clusters = reached
+		d.travel.notes = append(d.travel.notes, "note: the placement chooses clusters that this namespace may not use, and does without them: "+firstOf(left))
+	}
+	return nil
+}
+
+// recordedClusters are those that were decided on before.
+func (d *Decision) recordedClusters() (all []string) {
+	if d.record.placement == nil {
+		return nil
+	}
+	for _, c := range d.record.placement.Clusters {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// isNamed tells whether the spec chooses a cluster by its name.
+func (d *Decision) isNamed(cluster string) bool {
+	return slices.ContainsFunc(d.work.query.Selectors, func(s v1alpha1.ClusterSelector) bool { return slices.Contains(s.Names, cluster) })
 }
 
 // group is the one that runs the workload.

@@ -40,11 +40,18 @@ type Rule struct {
 	// ClusterScopedKinds are the kinds without a namespace that may be carried, such as SidecarSet, which reaches the pods of every
 	// namespace. When absent, none.
 	ClusterScopedKinds []Kind `json:"clusterScopedKinds,omitempty"`
+	// ClusterSets are the ManagedClusterSets whose clusters may be chosen, by name. A cluster is in the set that its label LabelClusterSet names, on
+	// Karmada as on OCM. When absent, all clusters; when empty, none.
+	ClusterSets []string `json:"clusterSets,omitempty"`
 	// Dependencies say whether spec.dependencies may be Propagate: Allowed or Refused. When absent: Allowed.
 	Dependencies Dependencies `json:"dependencies,omitempty"`
 	// ServiceAccountName says whether spec.serviceAccountName must be set: Required. When absent, it may be left out.
 	ServiceAccountName ServiceAccount `json:"serviceAccountName,omitempty"`
 }
+
+// LabelClusterSet is the label by which a cluster is in a ManagedClusterSet (open-cluster-management.io/api cluster/v1beta2,
+// ClusterSetLabel).
+const LabelClusterSet = "cluster.open-cluster-management.io/clusterset"
 
 // ServiceAccount says whether FleetWorkloads must name one.
 type ServiceAccount string
@@ -160,6 +167,17 @@ func (t Terms) Kind(kind schema.GroupKind, clusterScoped bool) error {
 		return nil
 	}
 	return t.refuse("spec.template.kind", kind.String(), t.may("kinds", texts(rule.Kinds)), "use another one")
+}
+
+// Reaches tells whether a cluster with these labels may be chosen.
+func (t Terms) Reaches(labels map[string]string) bool {
+	return t.rule == nil || t.rule.ClusterSets == nil || slices.Contains(t.rule.ClusterSets, labels[LabelClusterSet])
+}
+
+// Clusters refuse clusters that may not be chosen, by name.
+func (t Terms) Clusters(outside []string) error {
+	return t.refuse("spec.placement", strings.Join(outside, ", "), t.may("clusterSets", strings.Join(t.rule.ClusterSets, ", ")),
+		"choose clusters of these sets, such as by the label "+LabelClusterSet)
 }
 
 // Dependencies refuse that what pods refer to travels.

@@ -86,6 +86,35 @@ func kind(k schema.GroupKind, clusterScoped bool) func(Terms) error {
 	return func(t Terms) error { return t.Kind(k, clusterScoped) }
 }
 
+func TestClusterSets(t *testing.T) {
+	in := func(set string) map[string]string { return map[string]string{LabelClusterSet: set} }
+	for name, test := range map[string]struct {
+		sets    []string
+		labels  map[string]string
+		reaches bool
+	}{
+		"no word of sets":        {nil, in("shop"), true},
+		"no word, and no set":    {nil, nil, true},
+		"one of them":            {[]string{"bank", "shop"}, in("shop"), true},
+		"another":                {[]string{"bank"}, in("shop"), false},
+		"a cluster without":      {[]string{"bank"}, nil, false},
+		"none, a cluster in one": {[]string{}, in("shop"), false},
+	} {
+		terms, err := Tenancy{Rules: []Rule{{Name: "r", ClusterSets: test.sets}}}.Of("shop", nil)
+		if err != nil || terms.Reaches(test.labels) != test.reaches {
+			t.Errorf("%s: %v, %v", name, terms.Reaches(test.labels), err)
+		}
+	}
+	terms, err := Tenancy{Rules: []Rule{{Name: "r", ClusterSets: []string{"bank"}}}}.Of("shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `spec.placement "m1, m2" is not allowed in namespace "shop": tenancy rule "r" chooses this namespace, with clusterSets: bank; choose clusters of these sets`
+	if got := terms.Clusters([]string{"m1", "m2"}); got == nil || !strings.Contains(got.Error(), want) {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
 // The zero value is what an installation has whose administrator wrote nothing: it must not let system namespaces or cluster-scoped kinds in.
 func TestTheDefaultIsSafe(t *testing.T) {
 	system, err := Tenancy{}.Of("kube-system", nil)

@@ -1,0 +1,105 @@
+package pass
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/tenancy"
+)
+
+// Clusters that a namespace may not use are left out of what is chosen; one that is named, decided or there holds everything as it is.
+func TestClustersOutsideTheSets(t *testing.T) {
+	for name, test := range map[string]struct {
+		sets []string
+		// change is to the FleetWorkload, whose placement chooses m1 and m2; of these m1 is in the set shop.
+		names  []string
+		runsOn string
+		// chosen are the clusters that are gone on with; refused is part of what is said instead.
+		chosen  string
+		note    string
+		refused string
+	}{
+		"without a word of sets":     {nil, nil, "", "m1 m2", "", ""},
+		"one is outside":             {[]string{"shop"}, nil, "", "m1", "does without them: m2", ""},
+		"one is outside and named":   {[]string{"shop"}, []string{"m1", "m2"}, "", "", "", `spec.placement "m2" is not allowed`},
+		"one is outside and runs it": {[]string{"shop"}, nil, "m2", "", "", `spec.placement "m2" is not allowed`},
+		"what is inside runs it":     {[]string{"shop"}, nil, "m1", "m1", "does without them: m2", ""},
+		"all are outside":            {[]string{}, nil, "", "", "does without them: m1, m2", ""},
+	} {
+		d := moving(t)
+		terms, err := tenancy.Tenancy{Rules: []tenancy.Rule{{Name: "r", ClusterSets: test.sets}}}.Of("shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet := backends.Fleet{Clusters: []backends.Cluster{{Name: "m1", Labels: map[string]string{tenancy.LabelClusterSet: "shop"}}, {Name: "m2"}}}
+		d.terms, d.fleet, d.record.placement, d.observed = terms, &fleet, nil, &backends.Observation{}
+		d.work.query.Selectors = []v1alpha1.ClusterSelector{{Names: test.names}}
+		if test.runsOn != "" {
+			d.observed.Clusters = []backends.ClusterObservation{{Cluster: test.runsOn}}
+		}
+		selection := backends.Selection{Settled: true, Clusters: []string{"m1", "m2"}}
+		err = d.bound(&selection)
+		var why *stalled
+		if test.refused != "" {
+			if !errors.As(err, &why) || why.reason != v1alpha1.ReasonNotAllowed || !strings.Contains(err.Error(), test.refused) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || strings.Join(selection.Clusters, " ") != test.chosen {
+			t.Errorf("%s: it goes on with %q, %v", name, selection.Clusters, err)
+		}
+		if noted := slices.ContainsFunc(d.travel.notes, func(n string) bool { return test.note != "" && strings.Contains(n, test.note) }); noted != (test.note != "") {
+			t.Errorf("%s: it notes %q", name, d.travel.notes)
+		}
+	}
+	// What was decided and is not there yet is as good as there.
+	d := moving(t)
+	terms, err := tenancy.Tenancy{Rules: []tenancy.Rule{{Name: "r", ClusterSets: []string{}}}}.Of("shop", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.terms, d.observed = terms, &backends.Observation{}
+	d.record.placement = &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m1"}}}
+	selection := backends.Selection{Settled: true, Clusters: []string{"m1"}}
+	if err := d.bound(&selection); err == nil {
+		t.Error("what was decided is left out")
+	}
+}
+
+// A pass sends nothing to them.
+func TestAPassIsBoundToTheSets(t *testing.T) {
+	for name, test := range map[string]struct {
+		sets []string
+		sent string
+	}{"without a word of sets": {nil, "m1 m2"}, "with one": {[]string{"shop"}, "m1"}} {
+		d := moving(t)
+		fw := d.in.FleetWorkload.DeepCopy()
+		fw.Status, fw.Spec.Backend = v1alpha1.FleetWorkloadStatus{}, "one"
+		fleet := *d.fleet
+		fleet.Clusters = slices.Clone(fleet.Clusters)
+		fleet.Clusters[0].Labels = map[string]string{tenancy.LabelClusterSet: "shop"}
+		settings := d.in.Settings
+		settings.Tenancy = tenancy.Tenancy{Rules: []tenancy.Rule{{Name: "r", ClusterSets: test.sets}}}
+		d, problem := Rehearse(In{Settings: settings, FleetWorkload: fw, Now: d.now.Time, Rivals: &[]Rival{}, Namespace: &Namespace{}}, func(in *In, reads Reads) {
+			for _, read := range reads.Sides {
+				in.Sides[read.Backend] = &Side{Features: backends.Features{}, Fleet: &fleet, Observed: &backends.Observation{
+					Selection: backends.Selection{Settled: true, Clusters: []string{"m1", "m2"}},
+				}}
+			}
+		})
+		var sent []string
+		for _, order := range d.Orders {
+			if order.Apply != nil {
+				sent = names(order.Apply.Targets)
+			}
+		}
+		if strings.Join(sent, " ") != test.sent {
+			t.Errorf("%s: it sends to %q, %v, %v", name, sent, d.err, problem)
+		}
+	}
+}
