@@ -111,7 +111,8 @@ func member(name string) *cluster { return world.clusters[name] }
 // install applies config/ as a user would, and gets tokens for the account that it makes.
 func (e *environment) install(ctx context.Context) error {
 	for _, step := range []struct{ control, path string }{
-		{lab.Hub, "crd"}, {lab.Hub, "rbac/account"}, {lab.Hub, "rbac/management"}, {lab.Hub, "backends/ocm"},
+		{lab.Hub, "crd"}, {lab.Hub, "rbac/account"}, {lab.Hub, "rbac/management"}, {lab.Hub, "rbac/users"}, {lab.Hub, "admission"},
+		{lab.Hub, "backends/ocm"},
 		{lab.Karmada, "backends/karmada"},
 	} {
 		_, err := e.kubectl(ctx, step.control, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(e.config, step.path))

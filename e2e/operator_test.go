@@ -88,6 +88,8 @@ type operatorOptions struct {
 	installation string
 	// webhook has it answer the admission webhook at the operator's webhook address.
 	webhook bool
+	// noBackends leaves it without any.
+	noBackends bool
 }
 
 var (
@@ -180,15 +182,19 @@ func newOperator(name string, opts operatorOptions) *operator {
 	if opts.interpreters != "" {
 		karmadaOptions["interpreters"] = opts.interpreters
 	}
+	list := append([]any{
+		map[string]any{"name": "karmada", "type": "Karmada", "connection": karmada, "karmada": karmadaOptions},
+		map[string]any{"name": "ocm", "type": "OCM", "connection": map[string]any{"kubeconfigFile": o.kubeconfig("ocm")},
+			"ocm": map[string]any{"clusterSets": []string{"global"}}},
+	}, opts.more...)
+	if opts.noBackends {
+		list = nil
+	}
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": "config.fleetworkload.io/v1alpha1", "kind": "OperatorConfiguration",
 		"installation": cmp.Or(opts.installation, installation),
-		"backends": append([]any{
-			map[string]any{"name": "karmada", "type": "Karmada", "connection": karmada, "karmada": karmadaOptions},
-			map[string]any{"name": "ocm", "type": "OCM", "connection": map[string]any{"kubeconfigFile": o.kubeconfig("ocm")},
-				"ocm": map[string]any{"clusterSets": []string{"global"}}},
-		}, opts.more...),
-		"kinds": opts.kinds, "allowedKinds": opts.allowedKinds,
+		"backends":     list,
+		"kinds":        opts.kinds, "allowedKinds": opts.allowedKinds,
 		"migrations":     map[string]any{"atOnce": cmp.Or(opts.migrationsAtOnce, 100)},
 		"clusterAliases": opts.aliases,
 		"tenancy":        orDefault(opts.tenancy),

@@ -108,6 +108,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	Expect(err).NotTo(HaveOccurred())
 	world.manager = b.Manager
 	Expect(world.install(ctx)).To(Succeed())
+	answerWebhook(ctx)
 	statuses = watchStatuses(world)
 	DeferCleanup(statuses.stop)
 	DeferCleanup(func(ctx SpecContext) { stopShared(ctx) }, NodeTimeout(time.Minute))
@@ -149,6 +150,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 		for _, o := range operators() {
 			AddReportEntry("log of operator "+o.name, ReportEntryVisibilityFailureOrVerbose, o.logTail(60))
 		}
+		AddReportEntry("log of the webhook", ReportEntryVisibilityFailureOrVerbose, answering.logTail(20))
 		AddReportEntry(entryFacts, ReportEntryVisibilityFailureOrVerbose, facts(ctx))
 		Expect(world.fleet.Check(ctx)).To(Succeed())
 	}

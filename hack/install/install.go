@@ -32,6 +32,8 @@ func Bases(ctx context.Context, fleet *lab.Fleet, out io.Writer) error {
 		{lab.Hub, "config/crd"},
 		{lab.Hub, "config/rbac/account"},
 		{lab.Hub, "config/rbac/management"},
+		{lab.Hub, "config/rbac/users"},
+		{lab.Hub, "config/admission"},
 		{lab.Hub, "config/backends/ocm"},
 		{lab.Karmada, "config/backends/karmada"},
 	} {

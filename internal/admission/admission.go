@@ -58,10 +58,7 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 	if !changed {
 		return admission.Allowed("")
 	}
-	rights, err := v.rights(fw)
-	if err != nil {
-		return admission.Denied(fmt.Sprintf("%s. Until it can be understood nobody can tell whether you may ship it", err))
-	}
+	rights, because := v.rights(fw)
 	var refused []plan.Right
 	for _, right := range rights {
 		allowed, err := v.allowed(ctx, request.UserInfo, right)
@@ -75,7 +72,7 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 		}
 	}
 	if len(refused) > 0 {
-		return admission.Denied(refusal(request.UserInfo.Username, fw, refused))
+		return admission.Denied(refusal(request.UserInfo.Username, fw, refused, because))
 	}
 	return admission.Allowed("")
 }
@@ -133,14 +130,15 @@ func askedOf(spec *v1alpha1.FleetWorkloadSpec) (map[string]any, error) {
 	return fields, nil
 }
 
-// rights are what the author needs.
-func (v *Validator) rights(fw *v1alpha1.FleetWorkload) ([]plan.Right, error) {
+// rights are what the author needs. Nobody can tell of what cannot be understood, which may ship something once an administrator allows its kind: who writes
+// it must be allowed to create everything in the namespace, and otherwise learns why it is not understood.
+func (v *Validator) rights(fw *v1alpha1.FleetWorkload) (rights []plan.Right, because error) {
 	if account := fw.Spec.ServiceAccountName; account != "" {
 		return []plan.Right{{Verb: v1alpha1.VerbUse, Resource: "serviceaccounts", Namespace: fw.Namespace, Name: account}}, nil
 	}
 	p, err := plan.New(fw, v.Kinds)
 	if err != nil {
-		return nil, err
+		return []plan.Right{{Verb: "create", Group: "*", Resource: "*", Namespace: fw.Namespace}}, err
 	}
 	needs := slices.DeleteFunc(p.NeedsAnywhere(), func(n plan.Need) bool { return slices.Contains(v.LeaveOut, n.Kind) })
 	return p.Rights(needs), nil
@@ -165,7 +163,10 @@ func (v *Validator) allowed(ctx context.Context, user authenticationv1.UserInfo,
 }
 
 // refusal says what is missing, and what to do.
-func refusal(user string, fw *v1alpha1.FleetWorkload, refused []plan.Right) string {
+func refusal(user string, fw *v1alpha1.FleetWorkload, refused []plan.Right, because error) string {
+	if because != nil {
+		return fmt.Sprintf("%s. Only who may create everything in namespace %q may write what cannot be understood", because, fw.Namespace)
+	}
 	const shown = 5
 	texts := make([]string, 0, shown)
 	for _, right := range refused[:min(shown, len(refused))] {
