@@ -76,6 +76,8 @@ type Query struct {
 	Selectors []v1alpha1.ClusterSelector
 	// Options are spec.backendOptions; a driver reads its own part.
 	Options *v1alpha1.BackendOptions
+	// ServiceAccount is spec.serviceAccountName: an account of the workload's namespace, or empty.
+	ServiceAccount string
 	// Counterpart is what another backend has of the workload.
 	Counterpart Counterpart
 }

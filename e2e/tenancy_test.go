@@ -38,6 +38,22 @@ func chosenBy(ctx context.Context, namespace, rule string) {
 	Expect(hub().Patch(ctx, ns, client.MergeFrom(before))).To(Succeed())
 }
 
+// grantDeployments gives a ServiceAccount verbs on Deployments of a namespace, which is made where it is missing.
+func grantDeployments(ctx context.Context, c *cluster, namespace, account string, verbs ...string) *rbacv1.RoleBinding {
+	GinkgoHelper()
+	Expect(client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))).To(Succeed())
+	named := metav1.ObjectMeta{Namespace: namespace, Name: account}
+	Expect(c.Create(ctx, &rbacv1.Role{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: verbs},
+	}})).To(Succeed())
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: named, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+	}
+	Expect(c.Create(ctx, binding)).To(Succeed())
+	return binding
+}
+
 var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada", "ocm"), Ordered, func() {
 	var (
 		namespace string
@@ -192,6 +208,41 @@ var _ = Describe("What a namespace may use", Label("tenancy", "laws", "karmada",
 			Expect(podUIDs(ctx, fw)).To(Equal(pods[fw.Name]))
 			remove(ctx, fw)
 		}
+	}, SpecTimeout(6*time.Minute))
+
+	It("is, on members, what the account may write there, when agents write as it", func(ctx SpecContext) {
+		const account = "executor"
+		chosenBy(ctx, namespace, "")
+		grantDeployments(ctx, hub(), namespace, account, "create")
+		fw := workload(namespace, "executed", "ocm", deployment, 1)
+		fw.Spec.Placement.Clusters = on(world.members[:2]...)
+		fw.Spec.ServiceAccountName = account
+		fw.Spec.BackendOptions = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{Executor: v1alpha1.ExecutorServiceAccount}}
+		create(ctx, fw)
+		refused := fmt.Sprintf("not allowed to apply the resource apps deployments, %s %s", namespace, fw.Name)
+		for _, name := range world.members[:2] {
+			eventually(ctx, fw, readyTimeout, func(g Gomega) { g.Expect(row(fw, name).Message).To(ContainSubstring(refused)) })
+			eventuallyAbsent(ctx, member(name), deployment, client.ObjectKeyFromObject(fw))
+		}
+
+		By("a member gives it the right: the agent asks again within a minute")
+		var given []*rbacv1.RoleBinding
+		for _, name := range world.members[:2] {
+			given = append(given, grantDeployments(ctx, member(name), namespace, account, "get", "create", "update", "patch"))
+		}
+		becomesReady(ctx, fw)
+		pods := podUIDs(ctx, fw)
+		Expect(pods).To(HaveLen(2))
+
+		By("and takes it away: an edit is not carried out there, and it can be deleted")
+		Expect(member(world.members[0]).Delete(ctx, given[0])).To(Succeed())
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
+		eventually(ctx, fw, readyTimeout, func(g Gomega) {
+			g.Expect(row(fw, world.members[0]).Message).To(ContainSubstring(refused))
+			g.Expect(of(world.members[1], podUIDs(ctx, fw))).NotTo(Or(BeEmpty(), Equal(of(world.members[1], pods))))
+		})
+		Expect(of(world.members[0], podUIDs(ctx, fw))).To(Equal(of(world.members[0], pods)))
+		remove(ctx, fw)
 	}, SpecTimeout(6*time.Minute))
 
 	It("is, on members, held to the Pod Security of the management cluster", func(ctx SpecContext) {

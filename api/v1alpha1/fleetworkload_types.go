@@ -44,6 +44,7 @@ const (
 )
 
 // FleetWorkloadSpec is the wanted state of one workload on a fleet of clusters.
+// +kubebuilder:validation:XValidation:rule="!has(self.backendOptions) || !has(self.backendOptions.ocm) || !has(self.backendOptions.ocm.executor) || has(self.serviceAccountName)",message="backendOptions.ocm.executor needs serviceAccountName: the account to write as"
 type FleetWorkloadSpec struct {
 	// backend is the name of a configured backend that carries the workload out. Changing it moves a running workload
 	// from one backend to the other. The operator's configuration lists the names.
@@ -167,7 +168,22 @@ type OCMOptions struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ManifestWork *runtime.RawExtension `json:"manifestWork,omitempty"`
+
+	// executor is the account as which the agents write the template and the companions. When absent, their own.
+	// +optional
+	Executor Executor `json:"executor,omitempty"`
 }
+
+// Executor is an account as which an agent of Open Cluster Management writes.
+// +kubebuilder:validation:Enum=ServiceAccount
+type Executor string
+
+const (
+	// ExecutorServiceAccount is the account of the FleetWorkload's namespace, on the cluster, that spec.serviceAccountName names. An agent writes
+	// only what that may get, create, update and patch there, and asks again each minute. It writes as itself what several FleetWorkloads share, and
+	// removes as itself.
+	ExecutorServiceAccount Executor = "ServiceAccount"
+)
 
 // Override changes the manifest on the clusters it selects.
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || has(self.clusters) && has(self.clusters.names) && size(self.clusters.names) > 0 && !has(self.clusters.exclude) && !has(self.clusters.selector) && !has(self.clusters.attributes)",message="replicas are for clusters that are chosen by clusters.names alone"

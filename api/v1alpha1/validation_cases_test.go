@@ -47,6 +47,7 @@ const (
 	ruleReplicas    = "replicas are for clusters that are chosen by clusters.names alone"
 	rulePartition   = "must be a number of pods such as 3, or a percentage such as 50%"
 	ruleSize        = "must be a number of clusters from 1, such as 3, or a percentage such as 10%"
+	ruleExecutor    = "backendOptions.ocm.executor needs serviceAccountName: the account to write as"
 	ruleDuration    = "must be a duration such as 90s, 10m or 1h30m"
 )
 
@@ -92,6 +93,13 @@ func ptr[T any](v T) *T { return &v }
 
 func named(name string) func(*v1alpha1.FleetWorkload) {
 	return func(fw *v1alpha1.FleetWorkload) { fw.Name = name }
+}
+
+func executing(account string) func(*v1alpha1.FleetWorkload) {
+	return func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.ServiceAccountName = account
+		fw.Spec.BackendOptions = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{Executor: v1alpha1.ExecutorServiceAccount}}
+	}
 }
 
 func variable(v v1alpha1.EnvVar) func(*v1alpha1.FleetWorkload) {
@@ -263,6 +271,9 @@ func ruleCases() []validationCase {
 		{"wave of a size", ruleWave, wave(v1alpha1.MigrationWave{Size: ptr(intstr.FromString("10%"))}), ""},
 		{"wave of both", ruleWave, wave(v1alpha1.MigrationWave{Clusters: all, Size: ptr(intstr.FromInt32(1))}), ruleWave},
 		{"wave of neither", ruleWave, wave(v1alpha1.MigrationWave{Approval: v1alpha1.ApprovalPolicyManual}), ruleWave},
+
+		{"executor", ruleExecutor, executing("deployer"), ""},
+		{"executor without account", ruleExecutor, executing(""), ruleExecutor},
 
 		{"wave with soak", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &v1alpha1.Duration{Duration: 90 * time.Second}}), ""},
 		{"wave with soak in the past", ruleDuration, wave(v1alpha1.MigrationWave{Clusters: all, Soak: &v1alpha1.Duration{Duration: -time.Second}}), ruleDuration},

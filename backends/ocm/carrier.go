@@ -25,7 +25,7 @@ type carrier struct {
 
 // renderCarrier also asks for Karmada's marks: of a shared companion, since it may be Karmada's to deliver, and of one that is
 // taken over.
-func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopted bool) carrier {
+func renderCarrier(key backends.Key, c backends.Companion, adopted bool, as map[string]any) carrier {
 	manifest := c.Object.DeepCopy()
 	unstructured.RemoveNestedField(manifest.Object, "status")
 	gvk, rules := manifest.GroupVersionKind(), ownerRules()
@@ -45,7 +45,10 @@ func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt
 		}},
 		"deleteOption": map[string]any{"propagationPolicy": string(workv1.DeletePropagationPolicyTypeOrphan)},
 	}
-	work := newObject(manifestWorkGVK, cluster, carrierName(manifest))
+	if as != nil && !c.Shared { // FleetWorkloads that share it may have different accounts
+		spec["executor"] = as
+	}
+	work := newObject(manifestWorkGVK, "", carrierName(manifest))
 	labels := work.GetLabels()
 	labels[companions.Label], labels[v1alpha1.LabelUID] = companions.Kind(c), companions.UID(c, key)
 	work.SetLabels(labels)

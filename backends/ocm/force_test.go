@@ -58,7 +58,7 @@ func (s *shared) renders(manifest *unstructured.Unstructured) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	work, err := renderWork(d, backends.Target{Cluster: "m1", Manifest: manifest}, config)
+	work, err := renderWork(d, backends.Target{Cluster: "m1", Manifest: manifest}, config, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -92,17 +92,21 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 	}
 	p.placement = placement
 	p.bindings = renderBindings(desired.Key.Namespace, opts)
+	as, err := executor(desired.Query)
+	if err != nil {
+		return plan{}, err
+	}
 	type variety struct {
 		manifest *unstructured.Unstructured
 		adopts   bool
 	}
 	rendered, carriers := map[variety]*unstructured.Unstructured{}, map[variety]carrier{}
 	carry := func(c backends.Companion, t clusterPlan) carrier {
-		as := variety{c.Object, t.mode == backends.ModeAdopt}
-		made, known := carriers[as]
+		v := variety{c.Object, t.mode == backends.ModeAdopt}
+		made, known := carriers[v]
 		if !known {
-			made = renderCarrier(desired.Key, "", c, as.adopts)
-			carriers[as] = made
+			made = renderCarrier(desired.Key, c, v.adopts, as)
+			carriers[v] = made
 		}
 		return carrier{companion: c, work: inNamespace(made.work, t.cluster)}
 	}
@@ -121,20 +125,20 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		return made
 	}
 	for _, target := range desired.Wanted() {
-		as := variety{target.Manifest, target.Mode == backends.ModeAdopt}
-		work, known := rendered[as]
+		v := variety{target.Manifest, target.Mode == backends.ModeAdopt}
+		work, known := rendered[v]
 		if !known {
-			config, known := configs[as.adopts]
+			config, known := configs[v.adopts]
 			if !known {
-				if config, err = renderConfig(desired, as.adopts); err != nil {
+				if config, err = renderConfig(desired, v.adopts); err != nil {
 					return plan{}, err
 				}
-				configs[as.adopts] = config
+				configs[v.adopts] = config
 			}
-			if work, err = renderWork(desired, target, config); err != nil {
+			if work, err = renderWork(desired, target, config, as); err != nil {
 				return plan{}, err
 			}
-			rendered[as] = work
+			rendered[v] = work
 		}
 		t := clusterPlan{cluster: target.Cluster, mode: target.Mode, work: inNamespace(work, target.Cluster)}
 		for _, prerequisite := range prerequisites {
@@ -225,7 +229,7 @@ func renderConfig(desired backends.Desired, adopts bool) (map[string]any, error)
 
 // renderWork renders the ManifestWork of one cluster in its final form: server-side apply, so that fields of others on the member are left
 // alone, and Orphan, so that deleting it by accident deletes nothing.
-func renderWork(desired backends.Desired, target backends.Target, config map[string]any) (*unstructured.Unstructured, error) {
+func renderWork(desired backends.Desired, target backends.Target, config, as map[string]any) (*unstructured.Unstructured, error) {
 	manifest, err := deliverable(desired.Workload, target)
 	if err != nil {
 		return nil, err
@@ -235,7 +239,9 @@ func renderWork(desired backends.Desired, target backends.Target, config map[str
 		"manifestConfigs": []any{config},
 		"deleteOption":    map[string]any{"propagationPolicy": string(workv1.DeletePropagationPolicyTypeOrphan)},
 	}
-
+	if as != nil {
+		spec["executor"] = as
+	}
 	work := newOwnedObject(manifestWorkGVK, desired.Key, target.Cluster, workName(desired.Key))
 	work.Object["spec"] = spec
 	annotate(work, annotationHash, hashOf(spec))
@@ -336,6 +342,7 @@ func workOption() options.Option {
 		Instead: map[string]string{
 			"workload":     "use spec.template and spec.overrides, or spec.companions for further objects",
 			"deleteOption": "use spec.deletionPolicy",
+			"executor":     "use spec.backendOptions.ocm.executor",
 		},
 	}
 }
@@ -504,6 +511,7 @@ func variant(work *unstructured.Unstructured, m move) *unstructured.Unstructured
 		}
 	}
 	_ = unstructured.SetNestedField(copied.Object, string(m.deletion), "spec", "deleteOption", "propagationPolicy")
+	dropExecutor(copied, m)
 	if m.removing != "" {
 		annotate(copied, annotationRemoving, m.removing)
 	}

@@ -185,7 +185,10 @@ func TestRefusals(t *testing.T) {
 		"nothing ignored":             {option("", `{"manifestConfigs": [{"updateStrategy": {"serverSideApply": {"ignoreFields": [null]}}}]}`), backends.CodeInvalidOptions, "ignoreFields"},
 		"no entry":                    {option("", `{"manifestConfigs": [null]}`), backends.CodeInvalidOptions, "exactly one entry"},
 		"ignored by another spelling": {option("", ignoring(`$['metadata']`)), backends.CodeInvalidOptions, "ignoreFields"},
-		"executor":                    {option("", `{"executor": {"subject": {"type": "ServiceAccount"}}}`), backends.CodeInvalidOptions, "executor"},
+		"executor":                    {option("", `{"executor": {"subject": {"type": "ServiceAccount"}}}`), backends.CodeInvalidOptions, "spec.backendOptions.ocm.executor"},
+		"executor without account": {func(d *backends.Desired) {
+			d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{Executor: v1alpha1.ExecutorServiceAccount}}
+		}, backends.CodeInvalidOptions, "set spec.serviceAccountName"},
 		"another letter case":         {option("", `{"Workload": {}}`), backends.CodeInvalidOptions, "Workload"},
 		"manifests to nothing":        {option("", `{"workload": null}`), backends.CodeInvalidOptions, "spec.template"},
 		"freezing condition":          {option("", `{"manifestConfigs": [{"conditionRules": [{"condition": "Complete", "type": "CEL"}]}]}`), backends.CodeInvalidOptions, "freeze"},
@@ -267,6 +270,58 @@ func TestVariants(t *testing.T) {
 		}
 		if v.GetAnnotations()[annotationHash] == work.GetAnnotations()[annotationHash] {
 			t.Errorf("%s+%s has the same hash", m.strategy, m.deletion)
+		}
+	}
+}
+
+// TestExecutor: agents write as the account what is the FleetWorkload's alone, and let go of it as themselves.
+func TestExecutor(t *testing.T) {
+	d := wantedDelivery()
+	d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{Executor: v1alpha1.ExecutorServiceAccount}}
+	d.ServiceAccount = "deployer"
+	settings := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings", "namespace": "shop"},
+	}}
+	shared := settings.DeepCopy()
+	shared.SetName("shared")
+	d.Companions = []backends.Companion{{Object: settings, Resource: "configmaps"}, {Object: shared, Resource: "configmaps", Shared: true}}
+	objects, err := Render(d, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	executorOf := func(work *unstructured.Unstructured) any {
+		spec, _ := work.Object["spec"].(map[string]any)
+		return spec["executor"]
+	}
+	deployer := map[string]any{"subject": map[string]any{
+		"type": "ServiceAccount", "serviceAccount": map[string]any{"namespace": "shop", "name": "deployer"},
+	}}
+	for _, obj := range objects {
+		if obj.GroupVersionKind() != manifestWorkGVK {
+			continue
+		}
+		strictly(t, obj)
+		var want any
+		if obj.GetLabels()[labelPrerequisite] == "" && !isShared(obj) {
+			want = deployer
+		}
+		if diff := cmp.Diff(want, executorOf(obj)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", obj.GetName(), diff)
+		}
+	}
+	work := objects[len(objects)-1]
+	for name, c := range map[string]struct {
+		m    move
+		want any
+	}{
+		"asked":                {probe, deployer},
+		"written":              {deliver.byForce(), deployer},
+		"given up":             {disown, nil},
+		"claimed":              {claiming, nil},
+		"asked before it goes": {move{strategy: probe.strategy, deletion: probe.deletion, removing: "Delete"}, nil},
+	} {
+		if diff := cmp.Diff(c.want, executorOf(variant(work, c.m))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -280,7 +280,7 @@ func (d *draft) deleteOption(object, at string, o *workv1.DeleteOption) {
 // ofWork are the fields of a ManifestWork's spec that are left.
 func ofWork(at string) []remark {
 	return []remark{
-		{at + ".executor", "the agent's own account writes what the operator sends", "bound what may be shipped with spec.serviceAccountName, which is asked on the management cluster"},
+		{at + ".executor", "agents write as themselves what the operator sends, unless a FleetWorkload says otherwise", "name an account with spec.serviceAccountName, and set spec.backendOptions.ocm.executor to have agents write as it too; it is in the namespace of the FleetWorkload"},
 		{at + ".deleteOption.ttlSecondsAfterFinished", "a FleetWorkload stays until it is deleted", "delete it once it has done"},
 		{at + ".manifestConfigs", "options can be given for the workload alone", "do without for companions; the operator reads their state itself"},
 	}

@@ -109,7 +109,7 @@ func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference, kinds *in
 			ReplicasPath: kind.ReplicasPath(), Feedback: kind.Feedback(),
 		},
 		Selectors: placement.Selectors(fw.Spec.Placement),
-		Options:   fw.Spec.BackendOptions,
+		Options:   fw.Spec.BackendOptions, ServiceAccount: fw.Spec.ServiceAccountName,
 	}, kind
 }
 
