@@ -251,7 +251,7 @@ type cutOff struct {
 }
 
 func (c cutOff) Driver(string) (backends.Driver, error) {
-	return c.backend.GatedDriver(func(kind backendtest.RequestKind) error {
+	return c.backend.GatedDriver(func(kind backendtest.RequestKind, _ string) error {
 		if kind == backendtest.WriteRequest {
 			*c.left--
 		}

@@ -134,7 +134,7 @@ func (p *past) Driver(name string) (backends.Driver, error) {
 	if !is {
 		return nil, backends.ErrNotConfigured
 	}
-	return b.GatedDriver(func(kind backendtest.RequestKind) error {
+	return b.GatedDriver(func(kind backendtest.RequestKind, _ string) error {
 		if kind == backendtest.WriteRequest && p.cut > 0 {
 			p.cut--
 		}

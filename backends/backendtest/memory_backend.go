@@ -96,7 +96,7 @@ func NewMemory(options MemoryOptions) *MemoryBackend {
 
 // Driver returns a new driver connected to the backend.
 func (b *MemoryBackend) Driver() *MemoryDriver {
-	return b.GatedDriver(func(RequestKind) error { return nil })
+	return b.GatedDriver(func(RequestKind, string) error { return nil })
 }
 
 // GatedDriver returns a new driver that asks the gate before each write.

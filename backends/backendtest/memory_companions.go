@@ -139,7 +139,7 @@ func (d *MemoryDriver) put(live, next *unstructured.Unstructured) error {
 	if live != nil && reflect.DeepEqual(live.Object, next.Object) {
 		return nil
 	}
-	if err := d.gate(WriteRequest); err != nil {
+	if err := d.gate(WriteRequest, "write "+next.GetKind()+" "+next.GetName()); err != nil {
 		return fmt.Errorf("write %s %s: %w", next.GetKind(), next.GetName(), err)
 	}
 	var err error

@@ -342,7 +342,7 @@ func (d *MemoryDriver) write(ref Ref, key backends.Key, spec map[string]any) err
 	if live != nil && reflect.DeepEqual(live.Object["spec"], spec) {
 		return nil
 	}
-	if err := d.gate(WriteRequest); err != nil {
+	if err := d.gate(WriteRequest, "write "+ref.String()); err != nil {
 		return fmt.Errorf("write %s %s: %w", ref.GVK.Kind, ref.NamespacedName, err)
 	}
 	var err error
@@ -363,7 +363,7 @@ func (d *MemoryDriver) write(ref Ref, key backends.Key, spec map[string]any) err
 
 // drop deletes a backend object.
 func (d *MemoryDriver) drop(ref Ref) error {
-	if err := d.gate(WriteRequest); err != nil {
+	if err := d.gate(WriteRequest, "delete "+ref.String()); err != nil {
 		return fmt.Errorf("delete %s %s: %w", ref.GVK.Kind, ref.NamespacedName, err)
 	}
 	d.backend.backend.remove(ref)

@@ -41,6 +41,8 @@ type session struct {
 	applied sync.Map
 
 	writes, reads atomic.Int64
+	// lastWrite says what the last write was, for messages.
+	lastWrite atomic.Value
 	// left is how many writes go through before the connection is cut off; less than zero means any number.
 	left atomic.Int64
 	cut  atomic.Bool
@@ -114,7 +116,7 @@ func (s *session) notify(name types.NamespacedName) {
 	}
 }
 
-func (s *session) gate(kind RequestKind) error {
+func (s *session) gate(kind RequestKind, about string) error {
 	if kind == ReadRequest {
 		s.reads.Add(1)
 		return nil
@@ -129,6 +131,7 @@ func (s *session) gate(kind RequestKind) error {
 			return errCutOff
 		}
 		if left < 0 || s.left.CompareAndSwap(left, left-1) {
+			s.lastWrite.Store(about)
 			s.writes.Add(1)
 			return nil
 		}
@@ -310,7 +313,7 @@ func (s *session) pass(p plan) (string, error) {
 	case !progress.Done:
 		return progress.Waiting, nil
 	case s.writes.Load() != before:
-		return "the driver is writing", nil
+		return fmt.Sprintf("the driver is writing: %v", s.lastWrite.Load()), nil
 	default:
 		return carriedOut(p, observation), nil
 	}
@@ -566,7 +569,7 @@ func (s *session) noWrites(what string, f func()) {
 	before := s.writes.Load()
 	f()
 	if n := s.writes.Load() - before; n != 0 {
-		s.t.Errorf("%s: %d writes, want none", what, n)
+		s.t.Errorf("%s: %d writes, want none; the last was %v", what, n, s.lastWrite.Load())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -48,7 +49,7 @@ func Transport(gate Gate) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			if kind, counts := classify(req); counts {
-				if err := gate(kind); err != nil {
+				if err := gate(kind, about(req)); err != nil {
 					if req.Body != nil {
 						_ = req.Body.Close()
 					}
@@ -67,6 +68,21 @@ func Transport(gate Gate) func(http.RoundTripper) http.RoundTripper {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// about names a request, with the beginning of what it sends.
+func about(req *http.Request) string {
+	text := req.Method + " " + req.URL.Path
+	if req.GetBody == nil {
+		return text
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return text
+	}
+	defer func() { _ = body.Close() }()
+	sent, _ := io.ReadAll(io.LimitReader(body, 4096))
+	return text + " " + string(sent)
+}
 
 func classify(req *http.Request) (kind RequestKind, counts bool) {
 	query := req.URL.Query()

@@ -72,8 +72,8 @@ type Environment struct {
 	Quiet time.Duration
 }
 
-// Gate is told of a request, and may refuse it.
-type Gate func(RequestKind) error
+// Gate is told of a request, and may refuse it. What it is about is for people.
+type Gate func(kind RequestKind, about string) error
 
 // ErrNoAnswer is what a gate returns for a request that is never answered. It lasts until the client gives it up.
 var ErrNoAnswer = errors.New("no answer from the backend")
@@ -139,7 +139,7 @@ func Run(t *testing.T, env Environment) {
 	if len(env.Clusters) < 3 {
 		t.Fatalf("the suite needs three clusters, the environment has %d", len(env.Clusters))
 	}
-	features := env.NewDriver(t, func(RequestKind) error { return nil }).Features()
+	features := env.NewDriver(t, func(RequestKind, string) error { return nil }).Features()
 	t.Run("conformance", func(t *testing.T) {
 		for _, c := range Cases() {
 			t.Run(c.Name, func(t *testing.T) {

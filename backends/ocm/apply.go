@@ -383,7 +383,7 @@ func (d *Driver) applyWork(
 		adopt: target.adopts(p.desired), takeOver: target.mode == backends.ModeAdopt, observe: target.observes(), probe: target.probes(),
 		alone: p.desired.Alone(), contested: d.contests.goesOn(live, s),
 	}
-	missing, err := d.applyFirst(ctx, p, target, contact)
+	missing, again, err := d.applyFirst(ctx, p, target, contact)
 	if err != nil {
 		return "", err
 	}
@@ -394,6 +394,9 @@ func (d *Driver) applyWork(
 		}
 	}
 	m := next(s, in)
+	if again && m.waiting == "" {
+		m.waiting = missing // what runs may do without it for a while, but there is something left to write
+	}
 	if in.missing != "" && len(target.carriers) > 0 && !in.observe && m.write == writeWork && m.strategy == deliver.strategy {
 		// What runs may need what is on its way, so it is not changed before.
 		return in.missing, nil
@@ -534,37 +537,39 @@ func (d *Driver) removeWork(ctx context.Context, live *unstructured.Unstructured
 }
 
 // applyFirst ensures what must be on the cluster before the workload: prerequisites, then companions. Without
-// companions, a cluster that is held gets nothing.
-func (d *Driver) applyFirst(ctx context.Context, p plan, target clusterPlan, contact bool) (missing string, err error) {
+// companions, a cluster that is held gets nothing. What is missing may be on its way out, to be made again.
+func (d *Driver) applyFirst(ctx context.Context, p plan, target clusterPlan, contact bool) (missing string, again bool, err error) {
 	if target.held() && len(target.carriers) == 0 {
-		return "", nil
+		return "", false, nil
 	}
-	missing, err = d.applyPrerequisites(ctx, p, target)
+	missing, again, err = d.applyPrerequisites(ctx, p, target)
 	if err != nil || missing != "" || len(target.carriers) == 0 {
-		return missing, err
+		return missing, again, err
 	}
-	return d.applyCarriers(ctx, p, target, contact)
+	missing, err = d.applyCarriers(ctx, p, target, contact)
+	return missing, false, err
 }
 
-// applyPrerequisites ensures what the cluster needs first, and says what of it is awaited.
-func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterPlan) (missing string, err error) {
+// applyPrerequisites ensures what the cluster needs first, and says what of it is awaited, and whether that is to be made again: whoever
+// stood on it last takes it away, and does not see at once that somebody stands on it anew.
+func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterPlan) (missing string, again bool, err error) {
 	for _, wanted := range target.prerequisites {
 		d.needs.add(client.ObjectKeyFromObject(wanted), p.desired.Key.NamespacedName)
 		if wanted, err = d.unmanaging(ctx, wanted, p.desired.Alone() && !target.held()); err != nil {
-			return "", err
+			return "", false, err
 		}
 		live, err := d.applyPrerequisite(ctx, wanted)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		if live != nil && live.GetDeletionTimestamp() != nil {
-			return prerequisiteTitle(wanted) + " (being removed, it will be made again)", nil
+			return prerequisiteTitle(wanted) + " (being removed, it will be made again)", true, nil
 		}
 		if missing == "" {
 			missing = d.awaitPrerequisite(live, wanted)
 		}
 	}
-	return missing, nil
+	return missing, false, nil
 }
 
 // applyPrerequisite makes a prerequisite as it should be, unless it is being removed, and returns what it was.

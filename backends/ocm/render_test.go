@@ -189,13 +189,13 @@ func TestRefusals(t *testing.T) {
 		"executor without account": {func(d *backends.Desired) {
 			d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{Executor: v1alpha1.ExecutorServiceAccount}}
 		}, backends.CodeInvalidOptions, "set spec.serviceAccountName"},
-		"another letter case":         {option("", `{"Workload": {}}`), backends.CodeInvalidOptions, "Workload"},
-		"manifests to nothing":        {option("", `{"workload": null}`), backends.CodeInvalidOptions, "spec.template"},
-		"freezing condition":          {option("", `{"manifestConfigs": [{"conditionRules": [{"condition": "Complete", "type": "CEL"}]}]}`), backends.CodeInvalidOptions, "freeze"},
-		"another object":              {option("", `{"manifestConfigs": [{"resourceIdentifier": {"resource": "pods"}}]}`), backends.CodeInvalidOptions, "resourceIdentifier"},
-		"taken feedback name":         {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "readyReplicas", "path": ".x"}]}]}]}`), backends.CodeInvalidOptions, "readyReplicas"},
-		"well-known feedback":         {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "WellKnownStatus"}]}]}`), backends.CodeInvalidOptions, "JSONPaths"},
-		"work's unknown":              {option("", `{"manifestConfigs": [{"jsonPointers": []}]}`), backends.CodeInvalidOptions, "jsonPointers"},
+		"another letter case":  {option("", `{"Workload": {}}`), backends.CodeInvalidOptions, "Workload"},
+		"manifests to nothing": {option("", `{"workload": null}`), backends.CodeInvalidOptions, "spec.template"},
+		"freezing condition":   {option("", `{"manifestConfigs": [{"conditionRules": [{"condition": "Complete", "type": "CEL"}]}]}`), backends.CodeInvalidOptions, "freeze"},
+		"another object":       {option("", `{"manifestConfigs": [{"resourceIdentifier": {"resource": "pods"}}]}`), backends.CodeInvalidOptions, "resourceIdentifier"},
+		"taken feedback name":  {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "readyReplicas", "path": ".x"}]}]}]}`), backends.CodeInvalidOptions, "readyReplicas"},
+		"well-known feedback":  {option("", `{"manifestConfigs": [{"feedbackRules": [{"type": "WellKnownStatus"}]}]}`), backends.CodeInvalidOptions, "JSONPaths"},
+		"work's unknown":       {option("", `{"manifestConfigs": [{"jsonPointers": []}]}`), backends.CodeInvalidOptions, "jsonPointers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := wantedDelivery()

@@ -40,7 +40,7 @@ func newTrial(t *testing.T, kind schema.GroupVersionKind, resource string, clust
 	f := newFleet(t)
 	tr := &trial{t: t, fleet: f, requests: &[]backendtest.RequestKind{}}
 	config := f.config(t, lab.Hub)
-	config.Wrap(backendtest.Transport(func(kind backendtest.RequestKind) error {
+	config.Wrap(backendtest.Transport(func(kind backendtest.RequestKind, _ string) error {
 		*tr.requests = append(*tr.requests, kind)
 		return nil
 	}))
@@ -389,6 +389,51 @@ func TestShared(t *testing.T) {
 	if err := tr.fleet.clients["member1"].Get(t.Context(), client.ObjectKey{Name: ns}, namespace); err != nil ||
 		namespace.DeletionTimestamp != nil {
 		t.Errorf("the member's namespace: %v, deleted %v", err, namespace.DeletionTimestamp)
+	}
+}
+
+// TestRightsThatGo: while an agent's rights are on their way out, nothing is done: they are still to be made again.
+func TestRightsThatGo(t *testing.T) {
+	t.Parallel()
+	// No other test is about this kind.
+	tr := newTrial(t, schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}, "statefulsets", "member1")
+	tr.converge()
+	rights := func() *unstructured.Unstructured {
+		t.Helper()
+		works := tr.works("member1", "fleetworkload-agent-rights-statefulsets.apps.kruise.io")
+		if len(works) != 1 {
+			t.Fatalf("%d ManifestWorks with the rights", len(works))
+		}
+		return &works[0]
+	}
+	finalize := func(obj *unstructured.Unstructured, finalizers ...string) {
+		t.Helper()
+		before := obj.DeepCopy()
+		obj.SetFinalizers(finalizers)
+		if err := tr.fleet.hub.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finalize(rights(), append(rights().GetFinalizers(), "fleetworkload.io/test")...)
+	if err := tr.fleet.hub.Delete(t.Context(), rights()); err != nil {
+		t.Fatal(err)
+	}
+	const again = "(being removed, it will be made again)"
+	tr.until("the driver to see it", func() string {
+		if missing := tr.pass(); !strings.Contains(missing, again) {
+			return "got: " + missing
+		}
+		return ""
+	})
+	tr.steady(func() {
+		if missing := tr.pass(); !strings.Contains(missing, again) {
+			t.Fatalf("it waits for %q", missing)
+		}
+	})
+	finalize(rights())
+	tr.converge()
+	if rights().GetDeletionTimestamp() != nil {
+		t.Error("they are not made again")
 	}
 }
 
