@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,7 +45,8 @@ func Patch(ctx context.Context, c client.Client, live, desired *unstructured.Uns
 	})
 }
 
-// patchBody is desired with a null wherever we own a field that it lacks.
+// patchBody is desired with a null wherever we own a field that it lacks. An object that was ours altogether goes as a whole: what is
+// left of it, with nothing in it, may be invalid.
 func patchBody(live, desired *unstructured.Unstructured) (map[string]any, error) {
 	owned := fieldpath.NewSet()
 	for _, operation := range []metav1.ManagedFieldsOperationType{
@@ -64,29 +66,46 @@ func patchBody(live, desired *unstructured.Unstructured) (map[string]any, error)
 		if !copied {
 			body, copied = desired.DeepCopy().Object, true
 		}
-		setNull(body, p)
+		setNull(body, live.Object, owned, p)
 	})
 	return body, nil
 }
 
 // setNull makes a merge patch take a field out. An item of a list cannot be taken out; its list is replaced.
-func setNull(body map[string]any, path fieldpath.Path) {
+func setNull(body, live map[string]any, owned *fieldpath.Set, path fieldpath.Path) {
 	for i, element := range path {
 		if element.FieldName == nil {
 			return
 		}
-		if i == len(path)-1 {
-			body[*element.FieldName] = nil
+		name := *element.FieldName
+		next, isMap := body[name].(map[string]any)
+		_, says := body[name]
+		if i == len(path)-1 || !says && isWhole(live[name], owned, path[:i+1]) {
+			body[name] = nil
 			return
 		}
-		next, isMap := body[*element.FieldName].(map[string]any)
 		if !isMap {
-			if _, says := body[*element.FieldName]; says {
+			if says {
 				return
 			}
 			next = map[string]any{}
-			body[*element.FieldName] = next
+			body[name] = next
 		}
 		body = next
+		live, _ = live[name].(map[string]any)
 	}
+}
+
+// isWhole tells whether we own all that is in a value.
+func isWhole(live any, owned *fieldpath.Set, at fieldpath.Path) bool {
+	fields, isMap := live.(map[string]any)
+	if !isMap {
+		return owned.Has(at)
+	}
+	for name, value := range fields {
+		if !isWhole(value, owned, append(slices.Clip(at), fieldpath.PathElement{FieldName: &name})) {
+			return false
+		}
+	}
+	return true
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,5 +99,53 @@ func TestCreateWhatIsThere(t *testing.T) {
 	}
 	if err := Create(t.Context(), c, object(t, created)); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// TestPatchTakesAnObjectOut: what was ours altogether leaves no empty object behind, and what somebody has a part in stays with that part.
+func TestPatchTakesAnObjectOut(t *testing.T) {
+	const (
+		with = `
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: space}
+spec: {securityContext: {seLinuxOptions: {user: a, role: b}, runAsUser: 1}, nodeName: node-1}
+`
+		without = `
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: space}
+spec: {nodeName: node-1}
+`
+		theirs = `
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: space}
+spec: {securityContext: {runAsGroup: 2}}
+`
+	)
+	for other, want := range map[string]any{without: nil, theirs: map[string]any{"runAsGroup": int64(2)}} {
+		c := fake.NewClientBuilder().WithReturnManagedFields().Build()
+		if err := Create(t.Context(), c, object(t, with)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object(t, other)), client.FieldOwner("somebody")); err != nil {
+			t.Fatal(err)
+		}
+		live := object(t, with)
+		read := func() {
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read()
+		if err := Patch(t.Context(), c, live, object(t, without)); err != nil {
+			t.Fatal(err)
+		}
+		read()
+		spec, _ := live.Object["spec"].(map[string]any)
+		if diff := cmp.Diff(want, spec["securityContext"]); diff != "" {
+			t.Errorf("securityContext (-want +got):\n%s", diff)
+		}
 	}
 }
