@@ -337,15 +337,27 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 
 		By("also while nobody answers; what the API server asks itself holds")
 		another("down")
+		another("expired")
 		answering.stop(ctx)
 		refusedBecause("failed calling webhook")
 		may("down")
 		out, err := as(ctx, "somebody", "", "-n", namespace, "annotate", "fleetworkload", "held", v1alpha1.AnnotationConfirmRemoval+"=all")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("you may not approve"))
+
+		By("also while its certificate has expired, which somebody else should have renewed")
+		answering.opts.webhookCertificate = GinkgoT().TempDir()
+		trustWebhook(ctx, expiredCertificate(answering.opts.webhookCertificate))
+		answering.start(ctx)
+		refusedBecause("certificate has expired")
+		may("expired")
+		answering.stop(ctx)
+		answering.opts.webhookCertificate = ""
+
+		By("and the operator's own is trusted at once")
 		answering.start(ctx)
 		answersAgain()
 		Eventually(func() string { return kubectl(ctx, "-n", namespace, "get", "fleetworkloads", "-o", "name") }).WithContext(ctx).WithTimeout(deleteTimeout).
-			ShouldNot(Or(ContainSubstring("stays"), ContainSubstring("untold"), ContainSubstring("slow"), ContainSubstring("down")))
+			ShouldNot(Or(ContainSubstring("stays"), ContainSubstring("untold"), ContainSubstring("slow"), ContainSubstring("down"), ContainSubstring("expired")))
 	})
 })

@@ -88,8 +88,12 @@ type operatorOptions struct {
 	installation string
 	// webhook has it answer the admission webhook at the operator's webhook address.
 	webhook bool
+	// webhookCertificate is a folder with the webhook's certificate; empty: the operator makes its own.
+	webhookCertificate string
 	// noBackends leaves it without any.
 	noBackends bool
+	// replica has it stand by until it gets the lease, which all replicas share.
+	replica bool
 }
 
 var (
@@ -241,13 +245,13 @@ func (o *operator) launch() {
 	args := []string{
 		"--config=" + o.path("config.yaml"), "--kubeconfig=" + o.kubeconfig("management"), "--namespace=" + operatorNamespace,
 		"--metrics-bind-address=" + o.metrics, fmt.Sprintf("--metrics-open=%t", !o.opts.guardedMetrics), "--health-probe-bind-address=" + o.health,
-		"--pprof-bind-address=" + o.profiles, "--leader-elect=false",
+		"--pprof-bind-address=" + o.profiles, fmt.Sprintf("--leader-elect=%t", o.opts.replica),
 	}
 	if len(o.opts.namespaces) > 0 {
 		args = append(args, "--watch-namespaces="+strings.Join(o.opts.namespaces, ","))
 	}
 	if o.opts.webhook {
-		args = append(args, "--webhook-bind-address="+o.webhook, "--webhook-hosts=localhost")
+		args = append(args, "--webhook-bind-address="+o.webhook, "--webhook-hosts=localhost", "--webhook-cert-dir="+o.opts.webhookCertificate)
 	}
 	cmd := exec.Command(world.manager, args...)
 	cmd.Stdout, cmd.Stderr = log, log

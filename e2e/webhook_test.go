@@ -4,14 +4,23 @@ package e2e
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
@@ -48,6 +57,36 @@ func answerWebhook(ctx context.Context) {
 		answering.stop(ctx)
 		answering.close()
 	})
+}
+
+// expiredCertificate writes one for the webhook, and returns it: whoever trusts it does so no longer.
+func expiredCertificate(dir string) []byte {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)).To(Succeed())
+	return certificate
+}
+
+// trustWebhook has the API server trust a certificate of the webhook.
+func trustWebhook(ctx context.Context, certificate []byte) {
+	GinkgoHelper()
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	Expect(hub().Get(ctx, client.ObjectKey{Name: "fleetworkload"}, configuration)).To(Succeed())
+	before := configuration.DeepCopy()
+	configuration.Webhooks[0].ClientConfig.CABundle = certificate
+	Expect(hub().Patch(ctx, configuration, client.MergeFrom(before))).To(Succeed())
 }
 
 // wake has it answer again, whatever a scenario has done to it.

@@ -1,0 +1,121 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/fleetworkload/fleetworkload/e2e/proxy"
+)
+
+// leads tells whether the operator has the lease.
+func (o *operator) leads() (bool, error) {
+	families, err := o.measures()
+	if err != nil {
+		return false, err
+	}
+	return measure(families, "leader_election_master_status") == 1, nil
+}
+
+// signal is sent to the process.
+func (o *operator) signal(s syscall.Signal) {
+	GinkgoHelper()
+	Expect(o.current().cmd.Process.Signal(s)).To(Succeed())
+}
+
+// givesUp waits until the process has ended by itself, since it does not lead any more.
+func (o *operator) givesUp(ctx context.Context) {
+	GinkgoHelper()
+	o.expectExit()
+	Eventually(o.current().done).WithContext(ctx).WithTimeout(time.Minute).Should(BeClosed(), "who has lost the lease goes on")
+	Expect(o.logTail(5)).To(ContainSubstring("leader election lost"))
+}
+
+// Laws 1 and 6, as the operator is installed: two replicas, of which one leads.
+var _ = Describe("A leader that is lost in a hand-over", Label("laws", "law6", "handover", "karmada", "ocm"), Ordered, long, func() {
+	// A lease holds for 15 seconds, and who stands by looks each 2 seconds, or 20 % later (controller-runtime pkg/manager, client-go
+	// tools/leaderelection). What is left is for a busy machine.
+	const withinLease = 15*time.Second + 2400*time.Millisecond + 10*time.Second
+
+	var replicas [2]*operator
+	BeforeAll(func(ctx SpecContext) {
+		replicas[0], _ = ownOperator(ctx, "first", operatorOptions{everywhere: true, replica: true})
+		replicas[1] = newOperator("second", operatorOptions{everywhere: true, replica: true})
+		DeferCleanup(func(ctx SpecContext) {
+			replicas[1].stop(ctx)
+			replicas[1].close()
+		})
+		for _, o := range replicas {
+			o.start(ctx)
+		}
+	})
+
+	// roles are who leads and who stands by.
+	roles := func(ctx context.Context) (leader, standby *operator) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			var lead []*operator
+			for i, o := range replicas {
+				is, err := o.leads()
+				g.Expect(err).NotTo(HaveOccurred())
+				if is {
+					lead, standby = append(lead, o), replicas[1-i]
+				}
+			}
+			g.Expect(lead).To(HaveLen(1))
+			leader = lead[0]
+		}).WithContext(ctx).WithTimeout(withinLease).WithPolling(100 * time.Millisecond).Should(Succeed())
+		return leader, standby
+	}
+
+	DescribeTable("is replaced, and no pod is touched", func(ctx SpecContext, within time.Duration, lose, back func(ctx context.Context, o *operator)) {
+		convoys := newConvoys(ctx, "replicas", func(namespace, backend string) *livedOn {
+			return carried(workload(namespace, "web", backend, cloneSet, 4), cloneSet)
+		})
+		leader, standby := roles(ctx)
+		leader.journal.Reset()
+		turn(ctx, named(convoys)...)
+		writes := 1 + rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0)).IntN(40)
+		Eventually(func() int { return len(leader.journal.Entries()) }).WithContext(ctx).WithTimeout(readyTimeout).
+			WithPolling(10 * time.Millisecond).Should(BeNumerically(">=", writes))
+		start := time.Now()
+		lose(ctx, leader)
+		Eventually(standby.leads).WithContext(ctx).WithTimeout(within).WithPolling(100 * time.Millisecond).Should(BeTrue())
+		AddReportEntry("replaced", fmt.Sprintf("after %d writes of the hand-over, in %s", writes, time.Since(start).Round(time.Second/10)))
+		arrive(ctx, named(convoys)...)
+		back(ctx, leader)
+		Expect(standby.leads()).To(BeTrue(), "who came back took the lease away")
+		for _, c := range convoys {
+			c.unharmed(ctx)
+		}
+		arrive(ctx, named(convoys)...)
+	},
+		Entry("when it stops, at once", 10*time.Second,
+			func(ctx context.Context, o *operator) { o.stop(ctx) },
+			func(ctx context.Context, o *operator) { o.start(ctx) }),
+		Entry("when it is killed, within its lease", withinLease,
+			func(_ context.Context, o *operator) { o.kill() },
+			func(ctx context.Context, o *operator) { o.start(ctx) }),
+		Entry("when it freezes, within its lease, and gives up when it wakes", withinLease,
+			func(_ context.Context, o *operator) { o.signal(syscall.SIGSTOP) },
+			func(ctx context.Context, o *operator) {
+				o.signal(syscall.SIGCONT)
+				o.givesUp(ctx)
+				o.start(ctx)
+			}),
+		Entry("when it cannot reach the management cluster, within its lease", withinLease,
+			func(_ context.Context, o *operator) { o.management.Set(proxy.Blackhole) },
+			func(ctx context.Context, o *operator) {
+				o.givesUp(ctx)
+				o.management.Set(proxy.Forward)
+				o.start(ctx)
+			}),
+	)
+})
