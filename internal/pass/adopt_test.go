@@ -84,6 +84,12 @@ func TestATakeOverThatTakesPodsAwayIsHeld(t *testing.T) {
 				panic(err)
 			}
 		}, []string{"m1 runs 5 and would be given 4", "Raise spec.overrides[].replicas to what runs (m1: 5)"}},
+		"fewer beside its own": {pair(4, 3), pair(4, 2), func(d *Decision) {
+			d.in.FleetWorkload.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Replicas: ptr.To(int32(4))}}
+			if err := d.understandAnew(); err != nil {
+				panic(err)
+			}
+		}, []string{": m2 runs 3 and would be given 2. ", "Set spec.replicas to 7 or more"}},
 		"nobody knows": {[2]*int32{nil, ptr.To(int32(2))}, pair(2, 2), same, []string{
 			"m1 runs a number that could not be told, and would be given 2", "Correct spec.replicas and",
 		}},
@@ -316,5 +322,26 @@ func TestWhatClustersWereAskedToRun(t *testing.T) {
 	want := map[string]int32{"decided": 3, "not recorded": 2, "not there yet": 3, "told": 5}
 	if got := d.current(); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestAddedClustersAreAsked: those that are the workload's go on meanwhile with their shares.
+func TestAddedClustersAreAsked(t *testing.T) {
+	d := moving(t)
+	d.in.FleetWorkload.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+	if err := d.understandAnew(); err != nil {
+		t.Fatal(err)
+	}
+	d.in.Sides = map[string]*Side{"one": {Features: backends.Features{backends.FeatureModes: true}}}
+	d.observed.Clusters = reports(d, "m1")
+	targets, err := d.divide([]string{"m1", "m2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m1, _ := targetOf(targets, "m1"); m1.Mode != backends.ModeOwn || *m1.Replicas != 2 {
+		t.Errorf("m1 is given %+v", m1)
+	}
+	if m2, _ := targetOf(targets, "m2"); m2.Mode != backends.ModeProbe || !slices.Equal(d.placed.probed, []string{"m2"}) {
+		t.Errorf("m2 is given %+v; asked are %v", m2, d.placed.probed)
 	}
 }

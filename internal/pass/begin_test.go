@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
 )
 
 // beginningTo is a pass on backend one of a FleetWorkload that is to move to another backend, and has not begun to.
@@ -199,5 +201,52 @@ func TestWhatWouldGoWithTheOldBackendStandsAgainstAMove(t *testing.T) {
 	if problems := d.begins.next.Problems; len(problems) != 2 || !strings.HasPrefix(problems[0], want) || !strings.Contains(problems[0], "(set it; kubectl fw backend retire one --preserve") ||
 		strings.Contains(problems[1], "--preserve") {
 		t.Errorf("what stands against it is %q", problems)
+	}
+}
+
+// TestAMoveBegins: with its first step, once the present backend has carried the present spec out and has nothing to let go of.
+func TestAMoveBegins(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		begins bool
+		waits  string
+	}{
+		"all have it":          {func(*Decision) {}, true, ""},
+		"one has another spec": {func(d *Decision) { d.observed.Clusters[1].Revision = "before" }, false, ""},
+		"one has not taken it": {func(d *Decision) { d.observed.Clusters[1].Applied = metav1.ConditionUnknown }, false, ""},
+		"one is to let it go": {func(d *Decision) { d.placed.targets = d.placed.targets[:1] }, false,
+			"m2 to let go of the workload, before it moves to backend two"},
+		"something is awaited": {func(d *Decision) { d.waiting = "the weather" }, false, "the weather"},
+	} {
+		d := beginningTo(t, "two")
+		d.observed.Clusters = reports(d, "m1", "m2")
+		d.begins = &beginning{next: d.thoughtOf()}
+		test.change(d)
+		if err := d.begin(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if begun := d.record.migration.Phase != v1alpha1.MigrationPhaseValidating; begun != test.begins || (d.end.Keep != nil) != begun || d.waiting != test.waits {
+			t.Errorf("%s: it is %s, waits for %q and keeps %v", name, d.record.migration.Phase, d.waiting, d.end.Keep)
+		}
+		if ends := d.end.Turn == TurnEnds; ends == test.begins {
+			t.Errorf("%s: its turn ends: %v", name, ends)
+		}
+	}
+}
+
+// TestWhatClustersAreToldInAHandOver: one that is held stays so for who owns it, and is not written by who only looks.
+func TestWhatClustersAreToldInAHandOver(t *testing.T) {
+	clusters := []v1alpha1.MigrationClusterStatus{{Name: "m2", TargetName: "a"}, {Name: "m1", TargetName: "b"}, {Name: "m3"}}
+	for name, test := range map[string]struct{ decided, may, want backends.Mode }{
+		"owned":          {backends.ModeOwn, backends.ModeOwn, backends.ModeOwn},
+		"taken over":     {backends.ModeOwn, backends.ModeAdopt, backends.ModeAdopt},
+		"held":           {backends.ModeHold, backends.ModeAdopt, backends.ModeHold},
+		"held elsewhere": {backends.ModeHold, backends.ModeObserve, backends.ModeObserve},
+	} {
+		got := targetsOf([]backends.Target{{Cluster: "m1", Mode: test.decided}, {Cluster: "m2", Mode: test.decided}}, clusters,
+			migration.NameOnTarget, func(string) backends.Mode { return test.may })
+		if want := []backends.Target{{Cluster: "a", Mode: test.want}, {Cluster: "b", Mode: test.want}}; !cmp.Equal(got, want) {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

@@ -356,3 +356,25 @@ func TestOnlyAReleaseMakesASideGone(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAHandOverIsTold: where it goes, and of each cluster what both backends say.
+func TestWhatAHandOverIsTold(t *testing.T) {
+	d := moving(t)
+	d.work.kind = d.work.plan.Kind
+	all := reports(d, "m1", "m2")
+	all[0].Marks = []string{"work.karmada.io/name"}
+	d.handOver.source.observed, d.handOver.target.observed = backends.Observation{Clusters: all}, backends.Observation{}
+	in := d.migrationInput()
+	if !in.Forward {
+		t.Error("it goes back while spec.backend is its target")
+	}
+	if m1, m2 := in.Clusters["m1"].Source, in.Clusters["m2"].Source; !m1.Marked || m2.Marked {
+		t.Errorf("marked are m1 %v and m2 %v", m1.Marked, m2.Marked)
+	}
+	if got := in.Clusters["m1"].Target.Presence; got != backends.PresenceAbsent {
+		t.Errorf("the target has %q of m1", got)
+	}
+	if d.in.FleetWorkload.Spec.Backend = "one"; d.migrationInput().Forward {
+		t.Error("it goes on while spec.backend is its source")
+	}
+}

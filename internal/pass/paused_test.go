@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -83,4 +84,37 @@ func TestWhatIsSaidOfPausedClusters(t *testing.T) {
 			t.Errorf("%s: %s", name, notes)
 		}
 	}
+}
+
+// TestWhichClustersArePinned: those that are paused and have the workload, or were given it; not those that are asked, or being left.
+func TestWhichClustersArePinned(t *testing.T) {
+	four := int32(4)
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		want   map[string]*int32
+	}{
+		"it runs there":       {func(*Decision) {}, map[string]*int32{"m1": ptr.To(int32(2))}},
+		"it is not paused":    {func(d *Decision) { d.here.Spec.Placement.Paused.Names = []string{"m2"} }, map[string]*int32{}},
+		"it is only asked":    {func(d *Decision) { d.observed.Clusters[0].Probe = &backends.ProbeResult{} }, map[string]*int32{}},
+		"it is being left":    {func(d *Decision) { d.observed.Clusters[0].Presence = backends.PresenceRemoving }, map[string]*int32{}},
+		"nothing is there":    {func(d *Decision) { d.observed.Clusters = nil }, map[string]*int32{}},
+		"it is on its way":    {func(d *Decision) { d.observed.Clusters, d.record.placement = nil, given("m1", &four) }, map[string]*int32{"m1": &four}},
+		"it was given others": {func(d *Decision) { d.record.placement = given("m1", &four) }, map[string]*int32{"m1": &four}},
+	} {
+		d := moving(t)
+		d.here.Spec.Placement.Paused = &v1alpha1.ClusterSelector{Names: []string{"m1"}}
+		d.observed.Clusters = reports(d, "m1")
+		test.change(d)
+		if err := d.pause(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, d.placed.pinned); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// given is the record of one cluster's replicas.
+func given(cluster string, replicas *int32) *v1alpha1.PlacementRecord {
+	return &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: cluster, Replicas: replicas}}}
 }

@@ -191,3 +191,25 @@ func TestAnotherInstallationTouchesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimed: which backend it is, and under which identity, unless that is the FleetWorkload's own.
+func TestClaimed(t *testing.T) {
+	for name, test := range map[string]struct {
+		installation string
+		status       v1alpha1.FleetWorkloadStatus
+		want         bool
+	}{
+		"nothing is recorded":              {"prod", v1alpha1.FleetWorkloadStatus{}, false},
+		"a backend, and not as what":       {"prod", v1alpha1.FleetWorkloadStatus{Backend: "one"}, false},
+		"a backend, without installations": {"", v1alpha1.FleetWorkloadStatus{Backend: "one"}, true},
+		"both":                             {"prod", v1alpha1.FleetWorkloadStatus{Backend: "one", Identity: "i"}, true},
+		"an identity alone":                {"prod", v1alpha1.FleetWorkloadStatus{Identity: "i"}, false},
+		"carried out before identities":    {"prod", v1alpha1.FleetWorkloadStatus{Backend: "one", Placement: &v1alpha1.PlacementRecord{}}, true},
+	} {
+		d := moving(t)
+		d.in.Installation, d.in.FleetWorkload.Status = test.installation, test.status
+		if got := d.claimed(); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // TestABackendOnWhichNothingRunsIsLeft: once the next one is known to be there, be it out of reach; until then nothing is given up.
@@ -126,5 +128,19 @@ func TestNothingIsOrderedFromWhatIsKnownByHalf(t *testing.T) {
 	in.Undecodable = "what is this"
 	if d, problem := Rehearse(in, func(*In, Reads) {}); problem == nil || problem.Reason != v1alpha1.ReasonInvalidObject || d.Err() == nil {
 		t.Errorf("a rehearsal ends with %+v", problem)
+	}
+}
+
+// TestASpecIsUnderstood: with what it asks of clusters by their names.
+func TestASpecIsUnderstood(t *testing.T) {
+	d := moving(t)
+	d.record.workload = plan.Reference(d.work.plan.Template)
+	d.spec.Spec.Overrides = []v1alpha1.Override{{Clusters: &v1alpha1.ClusterSelector{Names: []string{"m1"}}, Replicas: ptr.To(int32(3))}}
+	d.work.asked = guard.Asked{}
+	if err := d.understand(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.work.asked.Own["m1"]; got != 3 {
+		t.Errorf("m1 is to have %d of its own", got)
 	}
 }

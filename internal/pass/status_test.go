@@ -287,3 +287,33 @@ func TestWhatHoldsAReleaseUpIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestFacts: what a status says beside reports.
+func TestFacts(t *testing.T) {
+	d := moving(t)
+	d.work.kind, d.observed.Notes, d.work.plan.Notes = d.work.plan.Kind, []string{"the backend's"}, []string{"the plan's"}
+	if got := d.facts(nil); !slices.Equal(got.Notes, []string{"the backend's", "the plan's"}) || got.Migrating == "" {
+		t.Errorf("in a hand-over it notes %q, and says of it %q", got.Notes, got.Migrating)
+	}
+	d.handOver = nil
+	if got := d.facts(nil).Migrating; got == "" {
+		t.Error("before both backends are read, nothing is said of a hand-over")
+	}
+	d.record.migration.Phase = v1alpha1.MigrationPhaseValidating
+	if got := d.facts(nil).Migrating; got != "" {
+		t.Errorf("of a move that has not begun it says %q", got)
+	}
+}
+
+// TestAPausedClusterIsReported: as one that is wanted with what it keeps, once that is decided.
+func TestAPausedClusterIsReported(t *testing.T) {
+	d := moving(t)
+	d.work.kind, d.observed.Clusters, d.placed.pinned = d.work.plan.Kind, reports(d, "m1"), map[string]*int32{"m1": ptr.To(int32(7))}
+	if got := d.reports()[0]; got.Paused || *got.Desired != 2 {
+		t.Errorf("before anything is decided: %+v", got)
+	}
+	d.placed.targets = []backends.Target{{Cluster: "m1", Mode: backends.ModeRemove}}
+	if got := d.reports()[0]; !got.Paused || !got.Target || *got.Desired != 7 {
+		t.Errorf("decided: %+v", got)
+	}
+}
