@@ -111,3 +111,15 @@ func TestWhatClustersThatNobodyListsKeep(t *testing.T) {
 		t.Errorf("%v, together %d", keep, kept)
 	}
 }
+
+// TestWhatClustersThatNobodyListsGoOnWith: with what was decided; for kinds without replicas that is 1.
+func TestWhatClustersThatNobodyListsGoOnWith(t *testing.T) {
+	d := moving(t)
+	if got := d.goOn([]string{"m8", "m9"}, map[string]int32{"m8": 3}); got["m8"] != 3 || got["m9"] != 0 || len(got) != 2 {
+		t.Errorf("got %v", got)
+	}
+	d.work.plan.Replicas = nil
+	if got := d.goOn([]string{"m8"}, map[string]int32{"m8": 3}); got["m8"] != 1 {
+		t.Errorf("without replicas: %v", got)
+	}
+}

@@ -80,39 +80,31 @@ func retryOf(code backends.Code) retry {
 	}
 }
 
+// reasons are the conditions' for what drivers refuse.
+var reasons = map[backends.Code]string{
+	backends.CodeUnavailable:      v1alpha1.ReasonBackendUnavailable,
+	backends.CodeNotReady:         v1alpha1.ReasonBackendNotReady,
+	backends.CodeForbidden:        v1alpha1.ReasonBackendForbidden,
+	backends.CodeRejected:         v1alpha1.ReasonBackendRejected,
+	backends.CodeKindNotServed:    v1alpha1.ReasonKindNotServed,
+	backends.CodeNameConflict:     v1alpha1.ReasonNameConflict,
+	backends.CodeInvalidTemplate:  v1alpha1.ReasonInvalidTemplate,
+	backends.CodeInvalidOverride:  v1alpha1.ReasonInvalidOverride,
+	backends.CodeInvalidOptions:   v1alpha1.ReasonInvalidOptions,
+	backends.CodeUnsupported:      v1alpha1.ReasonNotSupported,
+	backends.CodeInvalidPlacement: v1alpha1.ReasonInvalidPlacement,
+	backends.CodeNoCapacity:       v1alpha1.ReasonInsufficientCapacity,
+	backends.CodePlacementNotMet:  v1alpha1.ReasonPlacementNotMet,
+	backends.CodeClusterNotFound:  v1alpha1.ReasonClusterNotFound,
+}
+
+// reasonOf also tells whether a person has to act: what passes by itself needs nobody.
 func reasonOf(code backends.Code) (reason string, isStalled bool) {
-	switch code {
-	case backends.CodeUnavailable:
-		return v1alpha1.ReasonBackendUnavailable, false
-	case backends.CodeNotReady:
-		return v1alpha1.ReasonBackendNotReady, false
-	case backends.CodeForbidden:
-		return v1alpha1.ReasonBackendForbidden, true
-	case backends.CodeRejected:
-		return v1alpha1.ReasonBackendRejected, true
-	case backends.CodeKindNotServed:
-		return v1alpha1.ReasonKindNotServed, true
-	case backends.CodeNameConflict:
-		return v1alpha1.ReasonNameConflict, true
-	case backends.CodeInvalidTemplate:
-		return v1alpha1.ReasonInvalidTemplate, true
-	case backends.CodeInvalidOverride:
-		return v1alpha1.ReasonInvalidOverride, true
-	case backends.CodeInvalidOptions:
-		return v1alpha1.ReasonInvalidOptions, true
-	case backends.CodeUnsupported:
-		return v1alpha1.ReasonNotSupported, true
-	case backends.CodeInvalidPlacement:
-		return v1alpha1.ReasonInvalidPlacement, true
-	case backends.CodeNoCapacity:
-		return v1alpha1.ReasonInsufficientCapacity, true
-	case backends.CodePlacementNotMet:
-		return v1alpha1.ReasonPlacementNotMet, true
-	case backends.CodeClusterNotFound:
-		return v1alpha1.ReasonClusterNotFound, true
-	default:
+	reason, known := reasons[code]
+	if !known {
 		return v1alpha1.ReasonInternalError, false
 	}
+	return reason, code != backends.CodeUnavailable && code != backends.CodeNotReady
 }
 
 // Note fits a message into an event's note, or an entry of the status, which API servers bound to 1 KiB.

@@ -213,3 +213,23 @@ func TestClaimed(t *testing.T) {
 		}
 	}
 }
+
+// TestTidied: the owner is claimed once all that is left elsewhere is gone.
+func TestTidied(t *testing.T) {
+	done := Outcome{Progress: backends.Progress{Done: true}}
+	for name, test := range map[string]struct {
+		one, three                    Outcome
+		backend, owner, waits, failed string
+	}{
+		"all is gone":     {one: done, three: done, owner: "two"},
+		"one is not gone": {one: done, three: Outcome{Progress: backends.Progress{Waiting: "the agent"}}, waits: "the agent"},
+		"one is away":     {one: Outcome{Err: errors.New("away")}, three: done, failed: "leave the backend: away"},
+	} {
+		d := unclaimed(t)
+		d.tidy([]string{"one", "three"}, "two")
+		err := d.conclude(map[string]Outcome{"one": test.one, "three": test.three})
+		if d.record.backend != test.owner || d.waiting != test.waits || (err != nil) != (test.failed != "") || err != nil && err.Error() != test.failed {
+			t.Errorf("%s: it is claimed for %q, waits for %q, %v", name, d.record.backend, d.waiting, err)
+		}
+	}
+}

@@ -144,3 +144,14 @@ func TestASpecIsUnderstood(t *testing.T) {
 		t.Errorf("m1 is to have %d of its own", got)
 	}
 }
+
+// TestAnotherObjectIsRefused: while anything of the one that is carried is there; else it may be another one.
+func TestAnotherObjectIsRefused(t *testing.T) {
+	d := moving(t)
+	d.record.workload = plan.Reference(d.work.plan.Template)
+	d.record.workload.Name, d.observed.Found = "other", true
+	var why *stalled
+	if err := d.understand(); !errors.As(err, &why) || why.reason != v1alpha1.ReasonInvalidTemplate {
+		t.Errorf("got %v", err)
+	}
+}
