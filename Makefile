@@ -108,6 +108,12 @@ drivers: ## Run the drivers' suites (LAB_DIR=.lab reuses a fleet)
 scenarios: ## Run the operator's scenarios (E2E_ARGS=--label-filter=ocm, E2E_PROCS=1; LAB_DIR=.lab reuses a fleet)
 	@hack/e2e scenarios
 
+.PHONY: upgrade
+upgrade: ## Upgrade from an earlier commit and roll back, with hand-overs under way (BEFORE=<commit>; LAB_DIR=.lab reuses a fleet)
+	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; git archive '$(BEFORE)' | tar -x -C "$$before"; \
+	go build -C "$$before" -buildvcs=false -o bin/manager ./cmd/manager; \
+	E2E_BEFORE="$$before" E2E_PROCS=1 E2E_ARGS='--label-filter=upgrade' hack/e2e scenarios
+
 .PHONY: soak
 soak: ## Hunt with random edits and faults, then run the sweeps whole (SECONDS=600, SEED=n, SWEEPS=none leaves them out)
 	@SOAK_SECONDS=$(or $(SECONDS),600) SOAK_CALM=1m SOAK_SEED=$(SEED) hack/e2e soak

@@ -92,6 +92,8 @@ type operatorOptions struct {
 	webhookCertificate string
 	// noBackends leaves it without any.
 	noBackends bool
+	// manager is another binary than the one that is tested.
+	manager string
 	// replica has it stand by until it gets the lease, which all replicas share.
 	replica bool
 }
@@ -253,7 +255,7 @@ func (o *operator) launch() {
 	if o.opts.webhook {
 		args = append(args, "--webhook-bind-address="+o.webhook, "--webhook-hosts=localhost", "--webhook-cert-dir="+o.opts.webhookCertificate)
 	}
-	cmd := exec.Command(world.manager, args...)
+	cmd := exec.Command(cmp.Or(o.opts.manager, world.manager), args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	Expect(cmd.Start()).To(Succeed())
