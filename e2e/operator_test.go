@@ -178,6 +178,7 @@ func newOperator(name string, opts operatorOptions) *operator {
 	}{{&o.management, "management", lab.Hub}, {&o.karmada, "karmada", lab.Karmada}, {&o.ocm, "ocm", lab.Hub}} {
 		*p.at, err = proxy.New(p.name, world.clusters[p.control].rest, o.journal)
 		Expect(err).NotTo(HaveOccurred())
+		(*p.at).Tell(rights.of(p.name))
 		Expect(clientcmd.WriteToFile((*p.at).Kubeconfig(world.tokens[p.control]), o.kubeconfig(p.name))).To(Succeed())
 	}
 	karmadaOptions := map[string]any{"podEvidence": opts.podEvidence}

@@ -114,8 +114,18 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	DeferCleanup(func(ctx SpecContext) { stopShared(ctx) }, NodeTimeout(time.Minute))
 }, NodeTimeout(45*time.Minute))
 
-var _ = SynchronizedAfterSuite(func() {}, func() {
-	if world != nil && os.Getenv(envKeep) == "" {
+var _ = SynchronizedAfterSuite(func() {
+	if world != nil {
+		rights.save(filepath.Dir(world.dir))
+	}
+}, func() {
+	if world == nil {
+		return
+	}
+	if suite, _ := GinkgoConfiguration(); suite.LabelFilter == "" && len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) == 0 {
+		rights.checkAll(filepath.Dir(world.dir))
+	}
+	if os.Getenv(envKeep) == "" {
 		Expect(os.RemoveAll(filepath.Dir(world.dir))).To(Succeed())
 	}
 })

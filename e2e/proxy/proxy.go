@@ -45,9 +45,10 @@ type Proxy struct {
 	gate    *gate
 	forward *httputil.ReverseProxy
 
-	mu     sync.Mutex
-	mode   Mode
-	hidden []string
+	mu       sync.Mutex
+	mode     Mode
+	hidden   []string
+	answered func(method string, u *url.URL, status int)
 }
 
 // New starts a proxy in front of the API server of cfg. The client's own bearer token is passed on; of cfg, only the
@@ -73,11 +74,19 @@ func New(name string, cfg *rest.Config, journal *Journal) (*Proxy, error) {
 	p := &Proxy{name: name, journal: journal, target: target, cert: cert, gate: newGate(listener)}
 	quiet := log.New(io.Discard, "", 0)
 	p.forward = &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = target.Host },
-		Transport:      transport,
-		FlushInterval:  -1,
-		ErrorLog:       quiet,
-		ModifyResponse: p.hide,
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = target.Host },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      quiet,
+		ModifyResponse: func(r *http.Response) error {
+			p.mu.Lock()
+			tell := p.answered
+			p.mu.Unlock()
+			if tell != nil {
+				tell(r.Request.Method, r.Request.URL, r.StatusCode)
+			}
+			return p.hide(r)
+		},
 	}
 	p.server = &http.Server{
 		Handler: p, ErrorLog: quiet,
@@ -113,6 +122,13 @@ func (p *Proxy) Set(mode Mode) {
 	p.mode = mode
 	p.mu.Unlock()
 	p.gate.set(mode)
+}
+
+// Tell has f told what the API server answers to each request.
+func (p *Proxy) Tell(f func(method string, u *url.URL, status int)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = f
 }
 
 // HideGroups makes the API server look as if it did not have these API groups.
