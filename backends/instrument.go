@@ -15,6 +15,7 @@ type Metrics struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	up       *prometheus.GaugeVec
+	token    *prometheus.GaugeVec
 }
 
 // NewMetrics registers the drivers' metrics.
@@ -30,8 +31,11 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetworkload_backend_up", Help: "1 when the backend is connected and answers, else 0.",
 		}, []string{"backend"}),
+		token: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetworkload_backend_token_expiry_timestamp_seconds", Help: "Until when the token of a backend holds that the operator renews.",
+		}, []string{"backend"}),
 	}
-	for _, c := range []prometheus.Collector{m.calls, m.duration, m.up} {
+	for _, c := range []prometheus.Collector{m.calls, m.duration, m.up, m.token} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -46,6 +50,11 @@ func (m *Metrics) Up(backend string, up bool) {
 		value = 1
 	}
 	m.up.WithLabelValues(backend).Set(value)
+}
+
+// TokenExpires records until when the token of a backend holds.
+func (m *Metrics) TokenExpires(backend string, at time.Time) {
+	m.token.WithLabelValues(backend).Set(float64(at.Unix()))
 }
 
 // Instrument returns a Registry whose drivers are counted.

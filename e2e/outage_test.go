@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
+	"github.com/fleetworkload/fleetworkload/internal/tokens"
 )
 
 // Law 4: unknown is not zero, stale is not healthy.
@@ -207,6 +209,47 @@ var _ = Describe("A kubeconfig in a Secret", Label("laws", "law8", "karmada"), f
 		set(map[string][]byte{"kubeconfig": good})
 		becomesReady(ctx, fw)
 		Expect(podUIDs(ctx, fw)).To(Equal(pods))
+		remove(ctx, fw)
+	})
+
+	It("is made by a command, with a token that the operator renews", func(ctx SpecContext) {
+		key := client.ObjectKey{Namespace: operatorNamespace, Name: fmt.Sprintf("e2e-renewed-%d", GinkgoRandomSeed())}
+		o, namespace := ownOperator(ctx, "renewed", operatorOptions{karmadaSecret: key.Name})
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hub().Delete(ctx, secret))).To(Succeed()) })
+		fw := workload(namespace, "web", "karmada", deployment, 2)
+		said, errOut, err := commandLine(ctx, buildKubectlFW(ctx), fw, "kubeconfig", "karmada", "--backend-kubeconfig", world.fleet.Kubeconfig(lab.Karmada),
+			"--secret", key.Name)
+		Expect(err).NotTo(HaveOccurred(), errOut)
+		Expect(said).To(MatchRegexp(`^Secret %s has a token of ServiceAccount %s/%s that holds until \S+; the operator renews it\.\n$`,
+			key, operatorNamespace, operatorAccount))
+		Expect(hub().Get(ctx, key, secret)).To(Succeed())
+		Expect(secret.Annotations).To(HaveKeyWithValue(tokens.AnnotationRenewAfter, "19h12m0s"))
+		first := secret.Data["kubeconfig"]
+
+		By("it is not due, and it works")
+		o.start(ctx)
+		becomesReady(ctx, create(ctx, fw))
+		Expect(hub().Get(ctx, key, secret)).To(Succeed())
+		Expect(secret.Data["kubeconfig"]).To(Equal(first))
+
+		By("it is due, and another one works")
+		o.stop(ctx)
+		before := secret.DeepCopy()
+		secret.Annotations[tokens.AnnotationRenewAfter] = "1s"
+		Expect(hub().Patch(ctx, secret, client.MergeFrom(before))).To(Succeed())
+		o.start(ctx)
+		Eventually(func(g Gomega) {
+			g.Expect(hub().Get(ctx, key, secret)).To(Succeed())
+			g.Expect(secret.Data["kubeconfig"]).NotTo(Equal(first))
+			families, err := o.measures()
+			g.Expect(err).NotTo(HaveOccurred())
+			expires := measure(families, "fleetworkload_backend_token_expiry_timestamp_seconds", "backend", "karmada")
+			g.Expect(expires).To(BeNumerically("~", float64(time.Now().Add(24*time.Hour).Unix()), 120))
+		}).WithContext(ctx).WithTimeout(readyTimeout).Should(Succeed())
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(3)) })
+		becomesReady(ctx, fw)
+		Expect(podUIDs(ctx, fw)).To(HaveLen(3 * len(world.members)))
 		remove(ctx, fw)
 	})
 })

@@ -42,6 +42,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
+	"github.com/fleetworkload/fleetworkload/internal/tokens"
 )
 
 // userAgent names the operator to API servers.
@@ -240,12 +241,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		return fmt.Errorf("operator configuration: %w", err)
 	}
 	events := make(chan event.TypedGenericEvent[controllers.BackendEvent], 1024)
+	source := connection.KubeconfigSource{
+		Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
+	}
 	pool := connection.NewPool(connection.Options{
 		Backends:  cfg.Backends,
 		Factories: drivers.Factories(kinds),
-		Source: connection.KubeconfigSource{
-			Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
-		},
+		Source:    source,
 		Notify: func(backend string, name types.NamespacedName) {
 			if !opts.watches(name) {
 				return
@@ -262,6 +264,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	})
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("add connections: %w", err)
+	}
+	if err := mgr.Add(&tokens.Renewer{
+		Client: mgr.GetClient(), Namespace: opts.namespace, Backends: cfg.Backends, Source: source, Request: tokens.Again,
+		Expires: measures.TokenExpires, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("tokens"),
+	}); err != nil {
+		return fmt.Errorf("add the renewal of tokens: %w", err)
 	}
 	tell := func(name types.NamespacedName) {
 		select {

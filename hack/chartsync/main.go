@@ -22,6 +22,7 @@ var copies = map[string]string{
 	"rbac/management/role.yaml":                           "management-role.yaml",
 	"rbac/karmada/cluster_role.yaml":                      "karmada-cluster-role.yaml",
 	"rbac/ocm/cluster_role.yaml":                          "ocm-cluster-role.yaml",
+	"rbac/tokens/role.yaml":                               "tokens-role.yaml",
 	"rbac/users/viewer.yaml":                              "users-viewer.yaml",
 	"rbac/users/editor.yaml":                              "users-editor.yaml",
 	"rbac/users/approver.yaml":                            "users-approver.yaml",
