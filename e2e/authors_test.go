@@ -278,6 +278,110 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 		})
 	})
 
+	// The API server takes them, and the operator refuses: only a backend's driver knows its options.
+	It("by options of a backend", func(ctx SpecContext) {
+		config := func(text string) string { return `manifestWork: {manifestConfigs: [` + text + `]}` }
+		refusals := map[string]map[string]string{
+			"ocm": {
+				"manifestWork.workload":        `manifestWork: {workload: {manifests: []}}`,
+				"manifestWork.deleteOption":    `manifestWork: {deleteOption: {propagationPolicy: Foreground}}`,
+				"manifestWork.executor":        `manifestWork: {executor: {subject: {type: ServiceAccount, serviceAccount: {namespace: kube-system, name: admin}}}}`,
+				"resourceIdentifier":           config(`{resourceIdentifier: {group: "", resource: secrets, namespace: kube-system, name: any}}`),
+				"updateStrategy.type":          config(`{updateStrategy: {type: Update}}`),
+				"serverSideApply.force":        config(`{updateStrategy: {type: ServerSideApply, serverSideApply: {force: true}}}`),
+				"serverSideApply.ignoreFields": config(`{updateStrategy: {serverSideApply: {ignoreFields: [{jsonPaths: [.metadata.labels]}]}}}`),
+				"feedbackScrapeType":           config(`{feedbackScrapeType: Poll}`),
+				"manifestConfigs":              `manifestWork: {manifestConfigs: [{}, {}]}`,
+				"placement.predicates":         `placement: {predicates: []}`,
+				"placement.tolerations":        `placement: {tolerations: []}`,
+				"placement.numberOfClusters":   `placement: {numberOfClusters: 1}`,
+				"placement.spreadPolicy":       `placement: {spreadPolicy: {}}`,
+				"placement.PrioritizerPolicy":  `placement: {PrioritizerPolicy: {}}`,
+			},
+			"karmada": {
+				"resourceSelectors":           `propagationPolicy: {resourceSelectors: [{apiVersion: v1, kind: Secret}]}`,
+				"propagationPolicy.placement": `propagationPolicy: {placement: {}}`,
+				"propagateDeps":               `propagationPolicy: {propagateDeps: true}`,
+				"association":                 `propagationPolicy: {association: true}`,
+				"schedulerName":               `propagationPolicy: {schedulerName: mine}`,
+				"priority":                    `propagationPolicy: {priority: 100}`,
+				"preemption":                  `propagationPolicy: {preemption: Always}`,
+				"conflictResolution":          `propagationPolicy: {conflictResolution: Overwrite}`,
+				"preserveResourcesOnDeletion": `propagationPolicy: {preserveResourcesOnDeletion: true}`,
+				"suspension":                  `propagationPolicy: {suspension: {dispatching: true}}`,
+				"failover":                    `propagationPolicy: {failover: {}}`,
+				"dependentOverrides":          `propagationPolicy: {dependentOverrides: [any]}`,
+			},
+		}
+		all := map[string]*v1alpha1.FleetWorkload{}
+		for backend, options := range refusals {
+			for says, fields := range options {
+				name := fmt.Sprintf("option-%d", len(all))
+				out, err := as(ctx, "somebody", written(name, fmt.Sprintf("{suspend: false, backend: %s, backendOptions: {%s: {%s}}}", backend, backend, fields)),
+					"-n", namespace, "create", "-f", "-")
+				Expect(err).NotTo(HaveOccurred(), out)
+				all[says] = &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+			}
+		}
+		for says, fw := range all {
+			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonInvalidOptions)).To(And(ContainSubstring("spec.backendOptions."), ContainSubstring(says)))
+		}
+		for _, fw := range all {
+			for _, backend := range backends {
+				Expect(labelled(ctx, controlOf(backend), ofWorkload(fw))).To(BeEmpty(), "%s on %s", fw.Name, backend)
+			}
+			remove(ctx, fw)
+		}
+	})
+
+	It("by marks and by size", func(ctx SpecContext) {
+		nested := func(depth int) string { return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth) }
+		long := strings.Repeat("x", 600_000)
+		refused(ctx, namespace, []overreach{
+			{what: "object that is nested ten thousand deep", args: []string{"create", "-f", "-"}, says: "exceeded max depth",
+				input: strings.Replace(written("try", "{}"), `"template":{`, `"template":{"deep":`+nested(10_000)+`,`, 1)},
+			{what: "template that no backend takes", args: []string{"create", "-f", "-"}, says: "it is too large",
+				input: written("try", refersTo(`{`+container+`, env: [{name: A, value: `+long+`}]}]}`))},
+			{what: "companions that are too large together", args: []string{"create", "-f", "-"}, says: "they are too large together",
+				input: written("try", `{companions: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: `+long[:300_000]+`}}, `+
+					`{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {a: `+long[:300_000]+`}}]}`)},
+			{what: "FleetWorkload in the operator's own namespace", says: "forbidden",
+				args: []string{"create", "-n", operatorNamespace, "-f", "-"}, input: written("try", "{dependencies: Propagate}")},
+			{what: "kubeconfig of the operator", args: []string{"get", "secrets", "-n", operatorNamespace}, says: "forbidden"},
+			{what: "companion that every cluster makes for itself", args: []string{"create", "-f", "-"}, says: "every cluster makes this ConfigMap for itself",
+				input: written("try", `{companions: [{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}}]}`)},
+			{what: "token of another account", args: []string{"create", "-f", "-"}, says: "spec.companions[0].type",
+				input: written("try", `{companions: [{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, `+
+					`metadata: {name: any, annotations: {kubernetes.io/service-account.name: admin}}}]}`)},
+		})
+
+		By("marks that an author writes are not what is sent")
+		marked := strings.Replace(written("marked", "{suspend: false}"), `"kind":"Deployment",`, `"kind":"Deployment","metadata":{`+
+			`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"kube-root-ca.crt","uid":"1"}],"finalizers":["example.com/stays"],`+
+			`"labels":{"fleetworkload.io/uid":"another","fleetworkload.io/managed-by":"me"},"annotations":{"fleetworkload.io/installation":"another","fleetworkload.io/owner":"a/b"}},`, 1)
+		out, err := as(ctx, "somebody", marked, "-n", namespace, "create", "-f", "-")
+		Expect(err).NotTo(HaveOccurred(), out)
+		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "marked"}}
+		becomesReady(ctx, fw)
+		obj, err := object(ctx, member(world.members[0]), deployment, client.ObjectKeyFromObject(fw))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(obj.GetFinalizers()).To(BeEmpty())
+		Expect(obj.GetOwnerReferences()).NotTo(ContainElement(HaveField("Kind", "ConfigMap")))
+		Expect(obj.GetLabels()).To(And(HaveKeyWithValue(v1alpha1.LabelUID, identity(fw)), HaveKeyWithValue(v1alpha1.LabelManagedBy, v1alpha1.ManagedByOperator)))
+		Expect(obj.GetAnnotations()).NotTo(HaveKeyWithValue(v1alpha1.AnnotationOwner, "a/b"))
+
+		By("the subresource scale scales, and nothing else")
+		before := fw.Spec.Template.String()
+		out, err = as(ctx, "somebody", "", "-n", namespace, "patch", "fleetworkload", "marked", "--subresource=scale", "--type=merge", "-p",
+			`{"spec":{"replicas":2,"template":{"kind":"CloneSet"},"serviceAccountName":"admin"}}`)
+		Expect(err).NotTo(HaveOccurred(), out)
+		refresh(ctx, fw)
+		Expect(fw.Spec.Replicas).To(HaveValue(Equal(int32(2))))
+		Expect(fw.Spec.Template.String()).To(Equal(before))
+		Expect(fw.Spec.ServiceAccountName).To(BeEmpty())
+		remove(ctx, fw)
+	})
+
 	It("and whoever may edit may always scale, suspend and delete", func(ctx SpecContext) {
 		_, err := world.kubectlWith(ctx, written("stays", ofKind("apps.kruise.io/v1alpha1", "CloneSet", labelledPods)), lab.Hub, "-n", namespace, "create", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -204,6 +205,25 @@ var _ = Describe("A kubeconfig in a Secret", Label("laws", "law8", "karmada"), f
 		unavailable(ctx, fw, "Secret "+key.String()+", key kubeconfig, does not hold a valid kubeconfig")
 		Expect(condition(fw, v1alpha1.ConditionReady).Message).NotTo(ContainSubstring("s3cr3t"))
 		keeps(ctx, fw, pods)
+		for says, change := range map[string]func(*clientcmdapi.Config){
+			"uses an exec or auth provider plugin": func(c *clientcmdapi.Config) {
+				c.AuthInfos["proxy"].Exec = &clientcmdapi.ExecConfig{APIVersion: "client.authentication.k8s.io/v1", Command: "sh", InteractiveMode: "Never"}
+			},
+			"names a file in user": func(c *clientcmdapi.Config) {
+				c.AuthInfos["proxy"].TokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+			},
+			"has a proxy-url": func(c *clientcmdapi.Config) { c.Clusters["proxy"].ProxyURL = "https://somewhere.example.com" },
+			"does not verify the server of": func(c *clientcmdapi.Config) {
+				c.Clusters["proxy"].InsecureSkipTLSVerify, c.Clusters["proxy"].CertificateAuthorityData = true, nil
+			},
+		} {
+			cfg := o.karmada.Kubeconfig(world.tokens["karmada"])
+			change(&cfg)
+			raw, err := clientcmd.Write(cfg)
+			Expect(err).NotTo(HaveOccurred())
+			set(map[string][]byte{"kubeconfig": raw})
+			unavailable(ctx, fw, says)
+		}
 		set(map[string][]byte{"other": good})
 		unavailable(ctx, fw, "Secret "+key.String()+` has no key "kubeconfig"`)
 		set(map[string][]byte{"kubeconfig": good})
