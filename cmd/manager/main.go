@@ -71,6 +71,7 @@ func main() {
 	cmd := &cobra.Command{
 		Use:           "manager",
 		Short:         "Runs the FleetWorkload operator",
+		Version:       version(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -158,7 +159,7 @@ func run(ctx context.Context, opts options) error {
 	if err := setup(ctx, mgr, cfg, opts); err != nil {
 		return err
 	}
-	ctrl.Log.Info("Starting the operator", "backends", len(cfg.Backends), "namespace", opts.namespace)
+	ctrl.Log.Info("Starting the operator", "version", version(), "backends", len(cfg.Backends), "namespace", opts.namespace)
 	return mgr.Start(ctx)
 }
 
