@@ -97,6 +97,8 @@ func main() {
 		opts.log.Level = parsed
 		return err
 	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.AddCommand(checkCommand())
 	if err := cmd.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)

@@ -92,7 +92,23 @@ func renderFiles(t *testing.T, values object, capabilities *chartutil.Capabiliti
 	return engine.Render(loaded, all)
 }
 
+// render returns what an installation consists of, without what is there during a test only.
 func render(t *testing.T, values object) (objects, error) {
+	t.Helper()
+	found, err := renderAll(t, values)
+	maps.DeleteFunc(found, func(_ string, obj object) bool { return hook(obj) != "" })
+	return found, err
+}
+
+// hook is when Helm creates the object, which it does with the rest when empty.
+func hook(obj object) string {
+	metadata, _ := obj["metadata"].(object)
+	annotations, _ := metadata["annotations"].(object)
+	when, _ := annotations["helm.sh/hook"].(string)
+	return when
+}
+
+func renderAll(t *testing.T, values object) (objects, error) {
 	t.Helper()
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = kubeVersion
@@ -100,13 +116,21 @@ func render(t *testing.T, values object) (objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	var manifests []string
+	manifests := map[bool][]string{}
 	for name, content := range files {
 		if filepath.Ext(name) == ".yaml" {
-			manifests = append(manifests, content)
+			inTest := strings.Contains(name, "/templates/tests/")
+			manifests[inTest] = append(manifests[inTest], content)
 		}
 	}
-	return parse(t, manifests...), nil
+	found := parse(t, manifests[false]...)
+	for key, obj := range parse(t, manifests[true]...) {
+		if _, twice := found[key]; twice || hook(obj) != "test" {
+			t.Errorf("%s is in templates/tests, but not there for the test alone", key)
+		}
+		found[key] = obj
+	}
+	return found, nil
 }
 
 func mustRender(t *testing.T, values object) objects {
@@ -316,6 +340,69 @@ func TestWhatIsServedIsEqual(t *testing.T) {
 		delete(labels, "app.kubernetes.io/instance") // kustomize has one installation a namespace
 		equal(t, key, chart.get(t, key)["spec"], config.get(t, key)["spec"])
 	}
+}
+
+// TestHelmTest: the pod needs no other image and no more rights than the operator, reaches it, and is not taken for it.
+func TestHelmTest(t *testing.T) {
+	chart, err := renderAll(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, deployment := chart.get(t, "Pod/fleetworkload-test"), chart.get(t, "Deployment/fleetworkload")
+	operator := []any{"spec", "template", "spec"}
+	equal(t, "pod security", at(t, pod, "spec", "securityContext"), at(t, deployment, append(operator, "securityContext")...))
+	for _, field := range []any{"securityContext", "image"} {
+		equal(t, field.(string), at(t, pod, "spec", "containers", 0, field), at(t, deployment, append(operator, "containers", 0, field)...))
+	}
+	selector := at(t, deployment, "spec", "selector", "matchLabels").(object)
+	if chosen(selector, at(t, pod, "metadata", "labels").(object)) {
+		t.Error("the Services send people's requests to the test's pod")
+	}
+	equal(t, "whom the test asks", at(t, chart.get(t, "Service/fleetworkload-test"), "spec", "selector"), any(selector))
+	rules := at(t, chart.get(t, "Role/fleetworkload-test"), "rules").([]any)
+	equal(t, "rights", rules, []any{object{"apiGroups": []any{"apps.fleetworkload.io"}, "resources": []any{"fleetworkloads"}, "verbs": []any{"create"}}})
+	allowed := false
+	for _, port := range at(t, chart.get(t, "NetworkPolicy/fleetworkload"), "spec", "ingress", 0, "ports").([]any) {
+		allowed = allowed || at(t, port, "port") == at(t, chart.get(t, "Service/fleetworkload-test"), "spec", "ports", 0, "targetPort")
+	}
+	if !allowed {
+		t.Error("the NetworkPolicy does not let the test's pod reach the operator")
+	}
+	for name, c := range map[string]struct {
+		values object
+		there  int // Service, pod; ServiceAccount, role and binding
+	}{
+		"all":              {nil, 5},
+		"no webhook":       {object{"webhook": object{"enabled": false}}, 2},
+		"no roles":         {object{"rbac": object{"management": false}}, 2},
+		"a remote backend": {object{"manager": object{"enabled": false}}, 0},
+	} {
+		chart, err := renderAll(t, c.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.DeleteFunc(chart, func(_ string, obj object) bool { return hook(obj) == "" })
+		if len(chart) != c.there {
+			t.Errorf("%s: the test has %v", name, slices.Sorted(maps.Keys(chart)))
+		}
+		if pod, found := chart["Pod/fleetworkload-test"]; found {
+			args := at(t, pod, "spec", "containers", 0, "args").([]any)
+			_, account := at(t, pod, "spec").(object)["serviceAccountName"]
+			if asks := slices.Contains(args, any("--webhook")); asks != (c.there == 5) || account != asks {
+				t.Errorf("%s: the pod has an account %t, and runs %v", name, account, args)
+			}
+		}
+	}
+}
+
+// chosen tells whether a selector chooses what has the labels.
+func chosen(selector, labels object) bool {
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func TestConfigurationsAreEqual(t *testing.T) {
