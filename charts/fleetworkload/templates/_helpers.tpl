@@ -27,6 +27,28 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   namespace: {{ .Release.Namespace }}
 {{- end -}}
 
+{{- /* The rules of a ClusterRole, without what dependencies.leaveOut keeps the operator from reading. */ -}}
+{{- define "fleetworkload.rules" -}}
+{{- $leftOut := list -}}
+{{- range .leaveOut -}}
+{{- $leftOut = append $leftOut (printf "%ss" (lower .)) -}}
+{{- end -}}
+{{- $rules := list -}}
+{{- range .rules -}}
+{{- $rule := . -}}
+{{- $resources := list -}}
+{{- range $rule.resources -}}
+{{- if not (has . $leftOut) -}}
+{{- $resources = append $resources . -}}
+{{- end -}}
+{{- end -}}
+{{- if $resources -}}
+{{- $rules = append $rules (merge (dict "resources" $resources) $rule) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $rules -}}
+{{- end -}}
+
 {{- define "fleetworkload.config" -}}
 apiVersion: config.fleetworkload.io/v1alpha1
 kind: OperatorConfiguration

@@ -17,6 +17,10 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -251,6 +255,88 @@ func TestNoRoleIsTooStrong(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTheSameObjects: neither way to install leaves something out.
+func TestTheSameObjects(t *testing.T) {
+	chart, config := mustRender(t, nil), build(t, "default")
+	for key := range config {
+		if strings.HasPrefix(key, "ConfigMap/fleetworkload-config-") { // kustomize adds a hash
+			delete(config, key)
+			config["ConfigMap/fleetworkload-config"] = object{}
+		}
+	}
+	delete(config, "Namespace/"+namespace) // Helm is told which one to make
+	for key := range chart {
+		if _, found := config[key]; !found {
+			t.Errorf("the chart alone has %s", key)
+		}
+	}
+	for key := range config {
+		if _, found := chart[key]; !found {
+			t.Errorf("config/default alone has %s", key)
+		}
+	}
+}
+
+// TestPodsAreRestricted asks Kubernetes' own rules, of the level that config/rbac/account puts on the namespace.
+func TestPodsAreRestricted(t *testing.T) {
+	judge, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart, err := renderAll(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spec := range map[string]any{
+		"the chart's Deployment": at(t, chart.get(t, "Deployment/fleetworkload"), "spec", "template", "spec"),
+		"config's Deployment":    at(t, build(t, "default").get(t, "Deployment/fleetworkload"), "spec", "template", "spec"),
+		"the pod of `helm test`": at(t, chart.get(t, "Pod/fleetworkload-test"), "spec"),
+	} {
+		raw, err := yaml.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := corev1.PodSpec{}
+		if err := yaml.UnmarshalStrict(raw, &pod); err != nil {
+			t.Fatal(err)
+		}
+		level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+		if result := policy.AggregateCheckResults(judge.EvaluatePod(level, &metav1.ObjectMeta{}, &pod)); !result.Allowed {
+			t.Errorf("%s is not restricted: %s", name, result.ForbiddenDetail())
+		}
+	}
+	if got := at(t, build(t, "default").get(t, "Namespace/"+namespace), "metadata", "labels", api.EnforceLevelLabel); got != string(api.LevelRestricted) {
+		t.Errorf("the namespace enforces %v", got)
+	}
+}
+
+// TestWhatIsLeftOutIsNotRead: a kind of dependencies that is not to be read needs no right, and others keep theirs.
+func TestWhatIsLeftOutIsNotRead(t *testing.T) {
+	resources := func(leaveOut ...any) []any {
+		chart := mustRender(t, object{"dependencies": object{"leaveOut": leaveOut}})
+		var all []any
+		for _, rule := range at(t, chart.get(t, "ClusterRole/fleetworkload-management"), "rules").([]any) {
+			if some := rule.(object)["resources"].([]any); len(some) > 0 {
+				all = append(all, some...)
+			} else {
+				t.Errorf("a rule is empty without %v", leaveOut)
+			}
+		}
+		return all
+	}
+	for kind, resource := range map[string]string{
+		"ConfigMap": "configmaps", "Secret": "secrets", "ServiceAccount": "serviceaccounts", "PersistentVolumeClaim": "persistentvolumeclaims",
+	} {
+		equal(t, "resources without "+kind, resources(kind), slices.DeleteFunc(resources(), func(r any) bool { return r == resource }))
+		if !slices.Contains(resources(), any(resource)) {
+			t.Errorf("%s are not read at all", resource)
+		}
+	}
+	if got := resources("ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim"); !slices.Contains(got, any("fleetworkloads")) {
+		t.Errorf("left are %v", got)
 	}
 }
 
