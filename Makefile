@@ -18,6 +18,10 @@ LAB_MEMBERS ?=
 E2E_ARGS ?=
 export E2E_ARGS
 FUZZTIME ?= 10s
+PLATFORMS ?=
+IMAGE_REPO ?=
+IMAGE_TAG ?=
+BASE_IMAGE ?=
 ifneq ($(LAB_MEMBERS),)
 export LAB_MEMBERS
 endif
@@ -26,7 +30,7 @@ BIN := bin
 CHART := charts/fleetworkload
 TOOLS := hack/tools/go.mod hack/tools/go.sum
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md
-MODULES := . hack/tools $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
+MODULES := . hack/tools hack/images $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
 
 # say prints a step with the time, so that a log shows where it went.
 say = printf '%s %s\n' "$$(date +%H:%M:%S)"
@@ -57,6 +61,12 @@ lab-down: ## Stop the test fleet and remove its state
 .PHONY: build
 build: ## Build bin/manager and bin/kubectl-fw
 	@go build -o $(BIN)/ ./cmd/manager ./cmd/kubectl-fw
+
+.PHONY: images
+images: ## Build the operator's image into bin/images (IMAGE_REPO=host/name pushes it; IMAGE_TAG, PLATFORMS=linux/amd64, BASE_IMAGE)
+	@$(say) 'image'
+	@cd hack/images && go run . -root '$(CURDIR)' -out '$(CURDIR)/$(BIN)/images' -repository '$(IMAGE_REPO)' -tag '$(IMAGE_TAG)' \
+		-base '$(BASE_IMAGE)' $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 .PHONY: generate
 generate: $(BIN)/controller-gen ## Generate deepcopy code
@@ -152,6 +162,7 @@ lint: $(BIN)/golangci-lint ## Check the code and the API types against the rules
 	@$(say) 'lint'
 	@go run ./hack/apilint
 	@$(BIN)/golangci-lint run --color never ./...
+	@cd hack/images && ../../$(BIN)/golangci-lint run --color never --config ../../.golangci.yml ./...
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date, formatted, tidy, linted
@@ -159,6 +170,7 @@ verify: ## Check that everything generated is up to date, formatted, tidy, linte
 	@$(MAKE) verify-format
 	@$(MAKE) verify-tidy
 	@$(MAKE) verify-chart
+	@$(MAKE) verify-images
 	@$(MAKE) lint
 	@$(say) 'verified'
 
@@ -187,6 +199,11 @@ verify-tidy:
 verify-chart:
 	@$(say) 'chart and kustomize bases'
 	@cd hack/tools && go test -count=1 ./... # not from the cache, which does not look at files of other modules
+
+.PHONY: verify-images
+verify-images:
+	@$(say) 'image'
+	@cd hack/images && PLATFORMS='$(PLATFORMS)' go test -count=1 ./...
 
 ##@ Other
 
