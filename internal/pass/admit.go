@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
 )
 
 // admitNew refuses before anything is claimed.
@@ -77,7 +78,35 @@ func (d *Decision) refusal() error {
 		return err
 	}
 	if d.spec.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
-		return d.terms.Dependencies()
+		if err := d.terms.Dependencies(); err != nil {
+			return err
+		}
+	}
+	return d.refuseMoved()
+}
+
+// refuseMoved refuses clusters of a hand-over that are out of the namespace's reach, on either backend. Those of an ordinary pass are not chosen yet.
+func (d *Decision) refuseMoved() error {
+	h := d.handOver
+	if h == nil {
+		return nil
+	}
+	for _, s := range []handSide{h.source, h.target} {
+		if outside := d.outOfReach(s.fleet, s.nameOf, d.record.migration.Clusters); len(outside) > 0 {
+			return d.terms.Clusters(outside)
+		}
 	}
 	return nil
+}
+
+// outOfReach are the clusters that the namespace may not use, by their names on one backend.
+func (d *Decision) outOfReach(
+	fleet backends.Fleet, nameOf func(v1alpha1.MigrationClusterStatus) string, clusters []v1alpha1.MigrationClusterStatus,
+) (names []string) {
+	for _, c := range clusters {
+		if cluster, known := fleet.Get(nameOf(c)); known && !d.terms.Reaches(cluster.Labels) {
+			names = append(names, cluster.Name)
+		}
+	}
+	return names
 }

@@ -196,6 +196,9 @@ func (d *Decision) examine() error {
 	clusters, found := candidate.Validate()
 	d.begins.next.Clusters = clusters
 	problems = append(problems, found...)
+	if outside := d.outOfReach(*target.Fleet, migration.NameOnTarget, clusters); len(outside) > 0 {
+		problems = append(problems, fmt.Sprintf("backend %q: %v", to, d.terms.Clusters(outside)))
+	}
 	if len(clusters) > 0 {
 		if d.in.Trial == nil {
 			desired := there.Desired(targetsOf(d.placed.targets, clusters, migration.NameOnTarget, observe))

@@ -103,3 +103,60 @@ func TestAPassIsBoundToTheSets(t *testing.T) {
 		}
 	}
 }
+
+// TestAMoveOutOfTheSetsIsAProblem: the same cluster may be in another set on the backend that it moves to.
+func TestAMoveOutOfTheSetsIsAProblem(t *testing.T) {
+	for name, test := range map[string]struct {
+		sets   []string
+		labels string
+		want   bool
+	}{
+		"without a word of sets": {nil, "", false},
+		"in the set there too":   {[]string{"shop"}, "shop", false},
+		"in another set there":   {[]string{"shop"}, "lab", true},
+		"in none there":          {[]string{"shop"}, "", true},
+	} {
+		d := beginningTo(t, "two")
+		terms, err := tenancy.Tenancy{Rules: []tenancy.Rule{{Name: "r", ClusterSets: test.sets}}}.Of("shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.terms, d.in.Trial, d.begins = terms, &Trial{}, &beginning{next: d.thoughtOf()}
+		d.observed.Clusters = reports(d, "m1", "m2")
+		for _, side := range d.in.Sides {
+			side.Fleet = &backends.Fleet{Clusters: slices.Clone(side.Fleet.Clusters)}
+		}
+		d.in.Sides["two"].Fleet.Clusters[0].Labels = map[string]string{tenancy.LabelClusterSet: "shop"}
+		d.in.Sides["two"].Fleet.Clusters[1].Labels = map[string]string{tenancy.LabelClusterSet: test.labels}
+		if err := d.examine(); err != nil {
+			t.Fatal(err)
+		}
+		told := slices.ContainsFunc(d.begins.next.Problems, func(p string) bool {
+			return strings.HasPrefix(p, `backend "two": spec.placement "m2" is not allowed`)
+		})
+		if told != test.want {
+			t.Errorf("%s: %q", name, d.begins.next.Problems)
+		}
+	}
+}
+
+// TestAHandOverOutOfTheSetsStandsStill: with its clock, whichever backend has the cluster in another set by now.
+func TestAHandOverOutOfTheSetsStandsStill(t *testing.T) {
+	for name, test := range map[string]struct {
+		source, target string
+		held           bool
+	}{"as it began": {"shop", "shop", false}, "another set on the source": {"lab", "shop", true}, "another set on the target": {"shop", "lab", true}} {
+		d := moving(t)
+		d.work.kind = d.work.plan.Kind
+		d.in.Namespace, d.in.Tenancy = &Namespace{}, tenancy.Tenancy{Rules: []tenancy.Rule{{Name: "r", ClusterSets: []string{"shop"}}}}
+		in := func(set string) backends.Fleet {
+			labels := map[string]string{tenancy.LabelClusterSet: set}
+			return backends.Fleet{Clusters: []backends.Cluster{{Name: "m1", Labels: labels}, {Name: "m2", Labels: labels}}}
+		}
+		d.handOver.source.fleet, d.handOver.target.fleet = in(test.source), in(test.target)
+		err := d.admit()
+		if held := err != nil && strings.Contains(err.Error(), `"m1, m2" is not allowed`); held != test.held || (d.record.migration.FrozenSince != nil) != held {
+			t.Errorf("%s: %v, frozen since %v", name, err, d.record.migration.FrozenSince)
+		}
+	}
+}
