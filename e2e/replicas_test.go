@@ -3,16 +3,31 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
+	"github.com/fleetworkload/fleetworkload/internal/admission"
 )
 
 // leads tells whether the operator has the lease.
@@ -46,8 +61,8 @@ var _ = Describe("A leader that is lost in a hand-over", Label("laws", "law6", "
 
 	var replicas [2]*operator
 	BeforeAll(func(ctx SpecContext) {
-		replicas[0], _ = ownOperator(ctx, "first", operatorOptions{everywhere: true, replica: true})
-		replicas[1] = newOperator("second", operatorOptions{everywhere: true, replica: true})
+		replicas[0], _ = ownOperator(ctx, "first", operatorOptions{everywhere: true, replica: true, webhook: true})
+		replicas[1] = newOperator("second", operatorOptions{everywhere: true, replica: true, webhook: true})
 		DeferCleanup(func(ctx SpecContext) {
 			replicas[1].stop(ctx)
 			replicas[1].close()
@@ -74,6 +89,33 @@ var _ = Describe("A leader that is lost in a hand-over", Label("laws", "law6", "
 		}).WithContext(ctx).WithTimeout(withinLease).WithPolling(100 * time.Millisecond).Should(Succeed())
 		return leader, standby
 	}
+
+	It("is not missed by the webhook: each replica answers it, with a certificate that is trusted", func(ctx SpecContext) {
+		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		Expect(hub().Get(ctx, client.ObjectKey{Name: "fleetworkload"}, configuration)).To(Succeed())
+		trusted := x509.NewCertPool()
+		Expect(trusted.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle)).To(BeTrue())
+		server := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: "localhost", MinVersion: tls.VersionTLS12}}}
+		review, err := json.Marshal(admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+			Request: &admissionv1.AdmissionRequest{
+				UID: "1", Operation: admissionv1.Create, Namespace: "default", UserInfo: authenticationv1.UserInfo{Username: "nobody"},
+				Object: runtime.RawExtension{Raw: []byte(strings.Replace(written("try", "{}"), `"metadata":{`, `"metadata":{"namespace":"default",`, 1))},
+			},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		leader, standby := roles(ctx)
+		for _, o := range []*operator{leader, standby} {
+			answer, err := server.Post("https://"+o.webhook+admission.Path, "application/json", bytes.NewReader(review))
+			Expect(err).NotTo(HaveOccurred())
+			raw, err := io.ReadAll(answer.Body)
+			Expect(errors.Join(err, answer.Body.Close())).To(Succeed())
+			var answered admissionv1.AdmissionReview
+			Expect(json.Unmarshal(raw, &answered)).To(Succeed())
+			Expect(answered.Response.Allowed).To(BeFalse())
+			Expect(answered.Response.Result.Message).To(ContainSubstring(`user "nobody" may not create deployments.apps`))
+		}
+	})
 
 	DescribeTable("is replaced, and no pod is touched", func(ctx SpecContext, within time.Duration, lose, back func(ctx context.Context, o *operator)) {
 		convoys := newConvoys(ctx, "replicas", func(namespace, backend string) *livedOn {

@@ -4,12 +4,14 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -34,10 +36,28 @@ func upgrades(before string) func() {
 			release := func(o *operator, tree, manager string) {
 				GinkgoHelper()
 				statuses.across(func() { define(ctx, tree) })
-				o.opts.manager = manager
+				o.opts.manager, answering.opts.manager = manager, manager
 				o.journal.Reset()
 				o.start(ctx)
+				By("the webhook of this release answers, and is trusted as the one before")
+				answering.stop(ctx)
+				answering.start(ctx)
+				Eventually(func() string {
+					_, err := world.kubectlWith(ctx, written("try", "{}"), lab.Hub, "create", "-n", "default", "-f", "-", "--dry-run=server", "--as=nobody",
+						"--as-group=nobodies")
+					return fmt.Sprint(err)
+				}).WithContext(ctx).Should(ContainSubstring(`user "nobody" may not create deployments.apps`))
 			}
+			DeferCleanup(func(ctx SpecContext) {
+				answering.stop(ctx)
+				answering.opts.manager = ""
+				answering.start(ctx)
+			})
+			may := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "upgrade-"},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetworkload-editor"},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "nobodies"}}}
+			Expect(hub().Create(ctx, may)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(hub().Delete(ctx, may)).To(Succeed()) })
 			older := func(o *operator) { release(o, before, filepath.Join(before, "bin", "manager")) }
 			newer := func(o *operator) { release(o, "..", world.manager) }
 
