@@ -40,11 +40,12 @@ const kubeconfigExample = `  # For a backend that the operator's configuration n
   kubectl-fw kubeconfig karmada --backend-kubeconfig karmada-admin.kubeconfig -o yaml`
 
 type kubeconfigOptions struct {
-	admin, context, server            string
-	account, namespace                string
-	secret, operatorNamespace, output string
-	life                              time.Duration
-	renew                             bool
+	admin, context, server    string
+	account, namespace        string
+	secret, key               string
+	operatorNamespace, output string
+	life                      time.Duration
+	renew                     bool
 }
 
 func newKubeconfigCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -71,6 +72,7 @@ func newKubeconfigCommand(flags *genericclioptions.ConfigFlags, streams generici
 	f.DurationVar(&opts.life, "duration", 24*time.Hour, "how long a token lasts, from 10m; the backend may make it shorter")
 	f.BoolVar(&opts.renew, "renew", true, "have the operator renew the token; without, make another one in time")
 	f.StringVar(&opts.secret, "secret", "", "name of the Secret; BACKEND-kubeconfig when empty")
+	f.StringVar(&opts.key, "key", connection.DefaultSecretKey, "key in the Secret")
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system", "namespace of the Secret, on the management cluster")
 	f.StringVarP(&opts.output, "output", "o", "", "yaml prints the Secret and writes nothing")
 	_ = cmd.MarkFlagRequired("backend-kubeconfig") // the flag exists
@@ -138,7 +140,7 @@ func (o kubeconfigOptions) secretWith(backend *rest.Config, token tokens.Token) 
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.operatorNamespace, Name: o.secret},
 		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{connection.DefaultSecretKey: raw},
+		Data:       map[string][]byte{o.key: raw},
 	}
 	if o.renew {
 		secret.Annotations = map[string]string{tokens.AnnotationRenewAfter: tokens.RenewAfter(token.Life()).String()}

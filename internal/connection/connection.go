@@ -88,7 +88,7 @@ func (p *Pool) Driver(name string) (backends.Driver, error) {
 	case s.err != nil:
 		remedy := "nothing is changed meanwhile; check its connection in the operator's configuration and that its API server is up"
 		if apierrors.IsUnauthorized(s.err) {
-			remedy = "nothing is changed meanwhile; renew the credentials in its kubeconfig"
+			remedy = "nothing is changed meanwhile; renew the credentials in its kubeconfig" + p.command(name)
 		}
 		return nil, &backends.Error{
 			Code: backends.CodeUnavailable, Message: "the backend cannot be used", Err: s.err, Remedy: remedy,
@@ -96,6 +96,16 @@ func (p *Pool) Driver(name string) (backends.Driver, error) {
 	default:
 		return s.driver, nil
 	}
+}
+
+// command is how credentials that are in a Secret are renewed.
+func (p *Pool) command(name string) string {
+	for _, b := range p.opts.Backends {
+		if b.Name == name && b.Connection.SecretRef != nil {
+			return ": " + Anew(b)
+		}
+	}
+	return ""
 }
 
 // Names lists the configured backends, sorted.
@@ -138,10 +148,11 @@ func (p *Pool) keep(ctx context.Context, b config.Backend) {
 
 // connect runs one connection until it must be built anew. It returns why.
 func (p *Pool) connect(ctx context.Context, b config.Backend, log logr.Logger) error {
-	cfg, fingerprint, err := p.opts.Source.Load(ctx, b.Connection)
+	read, fingerprint, err := p.opts.Source.Load(ctx, b.Connection)
 	if err != nil {
 		return err
 	}
+	cfg, bearer := carry(read)
 	if err := probe(ctx, cfg); err != nil {
 		return err
 	}
@@ -166,10 +177,16 @@ func (p *Pool) connect(ctx context.Context, b config.Backend, log logr.Logger) e
 		if !wait(ctx, p.opts.Interval) {
 			return context.Cause(ctx)
 		}
-		if _, now, err := p.opts.Source.Load(ctx, b.Connection); err != nil {
+		now, mark, err := p.opts.Source.Load(ctx, b.Connection)
+		switch {
+		case err != nil:
 			return err
-		} else if now != fingerprint {
+		case mark == fingerprint:
+		case !bearer.take(read, now):
 			return errors.New("its kubeconfig has changed; connecting anew")
+		default:
+			log.Info("Took over the kubeconfig of now; the connection stays")
+			fingerprint = mark
 		}
 	}
 }

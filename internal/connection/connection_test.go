@@ -34,14 +34,14 @@ func (watcher) Run(ctx context.Context, _ func(types.NamespacedName)) error {
 type scripted struct{ answer atomic.Value }
 
 type answer struct {
-	host        string
+	host, token string
 	fingerprint byte
 	err         error
 }
 
 func (s *scripted) Load(context.Context, config.Connection) (*rest.Config, [sha256.Size]byte, error) {
 	a, _ := s.answer.Load().(answer)
-	return &rest.Config{Host: a.host}, [sha256.Size]byte{a.fingerprint}, a.err
+	return &rest.Config{Host: a.host, BearerToken: a.token}, [sha256.Size]byte{a.fingerprint}, a.err
 }
 
 // server answers /readyz as the flag says.
@@ -60,7 +60,7 @@ func start(t *testing.T, source Source) (*Pool, *atomic.Int32, <-chan struct{}) 
 	t.Helper()
 	built, changed := &atomic.Int32{}, make(chan struct{}, 100)
 	pool := NewPool(Options{
-		Backends: []config.Backend{{Name: "b", Type: config.TypeOCM}},
+		Backends: []config.Backend{{Name: "b", Type: config.TypeOCM, Connection: config.Connection{SecretRef: &config.SecretRef{Name: "s"}}}},
 		Factories: map[config.Type]Factory{config.TypeOCM: func(*rest.Config, config.Backend) (backends.Driver, error) {
 			built.Add(1)
 			return &watcher{}, nil

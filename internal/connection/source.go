@@ -23,6 +23,23 @@ import (
 // DefaultSecretKey is the key of a Secret that holds a kubeconfig, when none is named.
 const DefaultSecretKey = "kubeconfig"
 
+// SecretKey is the key that a reference means.
+func SecretKey(ref *config.SecretRef) string {
+	if ref.Key == "" {
+		return DefaultSecretKey
+	}
+	return ref.Key
+}
+
+// Anew is the command that makes the kubeconfig of a backend again, which a Secret has.
+func Anew(backend config.Backend) string {
+	command := fmt.Sprintf("kubectl fw kubeconfig %s --backend-kubeconfig FILE --secret %s", backend.Name, backend.Connection.SecretRef.Name)
+	if key := SecretKey(backend.Connection.SecretRef); key != DefaultSecretKey {
+		command += " --key " + key
+	}
+	return command
+}
+
 // probeTimeout bounds one look at a backend's health.
 const probeTimeout = 5 * time.Second
 
@@ -74,10 +91,7 @@ func (s KubeconfigSource) read(ctx context.Context, connection config.Connection
 		return raw, "file " + connection.KubeconfigFile, nil
 	}
 	ref := connection.SecretRef
-	key := ref.Key
-	if key == "" {
-		key = DefaultSecretKey
-	}
+	key := SecretKey(ref)
 	var secret corev1.Secret
 	if err := s.Secrets.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: ref.Name}, &secret); err != nil {
 		return nil, "", fmt.Errorf("read kubeconfig from Secret %s/%s: %w", s.Namespace, ref.Name, err)
