@@ -32,7 +32,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "fleetworkload_backend_up", Help: "1 when the backend is connected and answers, else 0.",
 		}, []string{"backend"}),
 		token: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "fleetworkload_backend_token_expiry_timestamp_seconds", Help: "Until when the token of a backend holds that the operator renews.",
+			Name: "fleetworkload_backend_token_expiry_timestamp_seconds", Help: "Until when the token of a backend holds.",
 		}, []string{"backend"}),
 	}
 	for _, c := range []prometheus.Collector{m.calls, m.duration, m.up, m.token} {
@@ -52,8 +52,12 @@ func (m *Metrics) Up(backend string, up bool) {
 	m.up.WithLabelValues(backend).Set(value)
 }
 
-// TokenExpires records until when the token of a backend holds.
+// TokenExpires records until when the token of a backend holds; the zero time forgets it.
 func (m *Metrics) TokenExpires(backend string, at time.Time) {
+	if at.IsZero() {
+		m.token.DeleteLabelValues(backend)
+		return
+	}
 	m.token.WithLabelValues(backend).Set(float64(at.Unix()))
 }
 
