@@ -94,6 +94,11 @@ func (o kubeconfigOptions) run(ctx context.Context, flags *genericclioptions.Con
 	if err != nil {
 		return err
 	}
+	if o.renew {
+		if err := warn(ctx, backend, token, streams); err != nil {
+			return err
+		}
+	}
 	if o.server != "" {
 		backend.Host = o.server
 	}
@@ -117,6 +122,17 @@ func (o kubeconfigOptions) run(ctx context.Context, flags *genericclioptions.Con
 		return fmt.Errorf("write Secret %s/%s: %w", o.operatorNamespace, o.secret, err)
 	}
 	_, err = fmt.Fprintln(streams.Out, o.told(token))
+	return err
+}
+
+// warn says now what would end the connection when the token does.
+func warn(ctx context.Context, backend *rest.Config, token tokens.Token, streams genericiooptions.IOStreams) error {
+	renews, err := tokens.Renews(ctx, backend, token)
+	if err != nil || renews {
+		return err
+	}
+	_, err = fmt.Fprintf(streams.ErrOut, "warning: ServiceAccount %s may not ask for tokens of itself on the backend, so that the operator cannot renew this one: "+
+		"apply config/backends/karmada or config/backends/ocm there, or make another one by %s\n", token.Account, token.Expires.UTC().Format(time.RFC3339))
 	return err
 }
 
