@@ -16,13 +16,14 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	up       *prometheus.GaugeVec
 	token    *prometheus.GaugeVec
+	writes   *prometheus.CounterVec
 }
 
 // NewMetrics registers the drivers' metrics.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fleetworkload_driver_calls_total", Help: "Calls of a backend's driver, by method and outcome.",
+			Name: "fleetworkload_driver_calls_total", Help: "Calls of a backend's driver, by method and by the contract's error code, or \"ok\".",
 		}, []string{"backend", "method", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "fleetworkload_driver_call_duration_seconds", Help: "Time a call of a backend's driver took.",
@@ -34,8 +35,12 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		token: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetworkload_backend_token_expiry_timestamp_seconds", Help: "Until when the token of a backend holds.",
 		}, []string{"backend"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetworkload_backend_writes_total",
+			Help: "Requests to a backend's API server that change something, by verb and by status code, or \"error\" without an answer. Once all is as asked there are none.",
+		}, []string{"backend", "verb", "code"}),
 	}
-	for _, c := range []prometheus.Collector{m.calls, m.duration, m.up, m.token} {
+	for _, c := range []prometheus.Collector{m.calls, m.duration, m.up, m.token, m.writes} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}

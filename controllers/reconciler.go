@@ -28,6 +28,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
+	"github.com/fleetworkload/fleetworkload/internal/measure"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
@@ -59,6 +60,8 @@ type Reconciler struct {
 	Turns *Turns
 	// Recorder writes events.
 	Recorder events.EventRecorder
+	// Changes measures how long changes take; nil measures nothing.
+	Changes *measure.Changes
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// MaxRemovalPercent is the share of running replicas that may go away without a change of the spec.
@@ -121,6 +124,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 			r.Sources.Refer(req.NamespacedName, nil)
 			r.Turns.end(req.NamespacedName)
 			r.written.forget(req.NamespacedName)
+			r.Changes.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

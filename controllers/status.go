@@ -110,6 +110,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload
 		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
 	r.written.remember(after, r.Clock.Now())
+	r.Changes.Written(client.ObjectKeyFromObject(fw), fw.Status, status, r.Clock.Now())
 	r.announce(ctx, fw, status)
 	r.announceMigration(fw, fw.Status.Migration, status.Migration)
 	return nil

@@ -29,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -235,9 +234,9 @@ func installationOf(ctx context.Context, management client.Reader, cfg config.Co
 
 // setup wires connections, drivers and the reconciler together.
 func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options) error {
-	measures, err := backends.NewMetrics(metrics.Registry)
+	measures, changes, err := newMetrics(mgr, cfg)
 	if err != nil {
-		return fmt.Errorf("register metrics: %w", err)
+		return err
 	}
 	kinds, err := cfg.Registry()
 	if err != nil {
@@ -262,8 +261,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 			case <-ctx.Done():
 			}
 		},
-		Up:  measures.Up,
-		Log: ctrl.Log.WithName("connection"),
+		Up:       measures.Up,
+		Requests: measures.CountWrites,
+		Log:      ctrl.Log.WithName("connection"),
 	})
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("add connections: %w", err)
@@ -300,6 +300,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		LeaveOut:          cfg.Dependencies.LeaveOut,
 		Backends:          measures.Instrument(pool),
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
+		Changes:           changes,
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,
 		Tenancy:           tenancyOf(cfg, opts.namespace),

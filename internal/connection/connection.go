@@ -39,6 +39,8 @@ type Options struct {
 	Notify func(backend string, name types.NamespacedName)
 	// Up is called when a backend is found or lost.
 	Up func(backend string, up bool)
+	// Requests is called with the configuration by which a backend is about to be connected to, and may wrap its transport.
+	Requests func(backend string, cfg *rest.Config)
 	// Interval between two looks at a backend's health and its kubeconfig. When zero: 3 seconds.
 	Interval time.Duration
 	Log      logr.Logger
@@ -155,6 +157,9 @@ func (p *Pool) connect(ctx context.Context, b config.Backend, log logr.Logger) e
 	cfg, bearer := carry(read)
 	if err := probe(ctx, cfg); err != nil {
 		return err
+	}
+	if p.opts.Requests != nil {
+		p.opts.Requests(b.Name, cfg)
 	}
 	driver, err := p.opts.Factories[b.Type](cfg, b)
 	if err != nil {

@@ -61,12 +61,16 @@ func start(t *testing.T, source Source) (*Pool, *atomic.Int32, <-chan struct{}) 
 	built, changed := &atomic.Int32{}, make(chan struct{}, 100)
 	pool := NewPool(Options{
 		Backends: []config.Backend{{Name: "b", Type: config.TypeOCM, Connection: config.Connection{SecretRef: &config.SecretRef{Name: "s"}}}},
-		Factories: map[config.Type]Factory{config.TypeOCM: func(*rest.Config, config.Backend) (backends.Driver, error) {
+		Factories: map[config.Type]Factory{config.TypeOCM: func(cfg *rest.Config, _ config.Backend) (backends.Driver, error) {
+			if cfg.UserAgent != "seen" {
+				t.Error("nobody was asked about its requests")
+			}
 			built.Add(1)
 			return &watcher{}, nil
 		}},
 		Source: source, Interval: 5 * time.Millisecond, Log: logr.Discard(),
-		Notify: func(string, types.NamespacedName) { changed <- struct{}{} },
+		Notify:   func(string, types.NamespacedName) { changed <- struct{}{} },
+		Requests: func(_ string, cfg *rest.Config) { cfg.UserAgent = "seen" },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
