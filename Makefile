@@ -29,7 +29,7 @@ endif
 BIN := bin
 CHART := charts/fleetworkload
 TOOLS := hack/tools/go.mod hack/tools/go.sum
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md
 MODULES := . hack/tools hack/images $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
 
 # say prints a step with the time, so that a log shows where it went.
@@ -82,6 +82,10 @@ api-reference: $(BIN)/crd-ref-docs ## Generate docs/api-reference.md
 	@mkdir -p docs
 	@$(BIN)/crd-ref-docs --source-path=api/v1alpha1 --config=hack/api-reference.yaml \
 		--renderer=markdown --output-path=docs/api-reference.md --log-level=ERROR
+
+.PHONY: metrics-reference
+metrics-reference: ## Generate docs/metrics.md
+	@go run ./hack/metrics
 
 ##@ Test
 
@@ -177,7 +181,7 @@ verify: ## Check that everything generated is up to date, formatted, tidy, linte
 .PHONY: verify-generated
 verify-generated:
 	@$(say) 'generated files'
-	@$(MAKE) generate manifests api-reference
+	@$(MAKE) generate manifests api-reference metrics-reference
 	@hack/unchanged $(GENERATED)
 
 .PHONY: verify-format
