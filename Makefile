@@ -30,7 +30,7 @@ BIN := bin
 CHART := charts/fleetworkload
 TOOLS := hack/tools/go.mod hack/tools/go.sum
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md
-MODULES := . hack/tools hack/images $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
+MODULES := . hack/tools hack/images hack/monitoring $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
 
 # say prints a step with the time, so that a log shows where it went.
 say = printf '%s %s\n' "$$(date +%H:%M:%S)"
@@ -166,7 +166,7 @@ lint: $(BIN)/golangci-lint ## Check the code and the API types against the rules
 	@$(say) 'lint'
 	@go run ./hack/apilint
 	@$(BIN)/golangci-lint run --color never ./...
-	@cd hack/images && ../../$(BIN)/golangci-lint run --color never --config ../../.golangci.yml ./...
+	@for dir in hack/images hack/monitoring; do (cd "$$dir" && ../../$(BIN)/golangci-lint run --color never --config ../../.golangci.yml ./...); done
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date, formatted, tidy, linted
@@ -175,6 +175,7 @@ verify: ## Check that everything generated is up to date, formatted, tidy, linte
 	@$(MAKE) verify-tidy
 	@$(MAKE) verify-chart
 	@$(MAKE) verify-images
+	@$(MAKE) verify-monitoring
 	@$(MAKE) lint
 	@$(say) 'verified'
 
@@ -208,6 +209,11 @@ verify-chart:
 verify-images:
 	@$(say) 'image'
 	@cd hack/images && PLATFORMS='$(PLATFORMS)' go test -count=1 ./...
+
+.PHONY: verify-monitoring
+verify-monitoring:
+	@$(say) 'monitoring'
+	@cd hack/monitoring && go test -count=1 ./... # as above
 
 ##@ Other
 
