@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Program chartsync copies what the Helm chart shares with config/ into the chart's files folder, where its templates
-// read it: the CRD, the rules of each role, and the backends' admission policies. config/ is the source; `make verify` fails when a copy differs.
+// read it: the CRD, the rules of each role, the backends' admission policies, and
+// what is for Prometheus. config/ is the source; `make verify` fails when a copy differs.
 package main
 
 import (
@@ -27,6 +28,8 @@ var copies = map[string]string{
 	"rbac/users/editor.yaml":                              "users-editor.yaml",
 	"rbac/users/approver.yaml":                            "users-approver.yaml",
 	"admission/authors_policy.yaml":                       "authors-policy.yaml",
+	"monitoring/prometheus-rules.yaml":                    "prometheus-rules.yaml",
+	"monitoring/service-monitor.yaml":                     "service-monitor.yaml",
 	"webhook/cluster_role.yaml":                           "webhook-cluster-role.yaml",
 	"webhook/role.yaml":                                   "webhook-role.yaml",
 	"webhook/configuration.yaml":                          "webhook-configuration.yaml",

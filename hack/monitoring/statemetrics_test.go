@@ -121,7 +121,7 @@ func TestStateMetricsReadWhatThereIs(t *testing.T) {
 	}
 	r := config.Spec.Resources[0]
 	whole := fleetWorkload(t, r)
-	labels(t, whole, "every metric", r.LabelsFromPath)
+	checkLabels(t, whole, "every metric", r.LabelsFromPath)
 	seen := map[string]bool{}
 	for _, m := range r.Metrics {
 		if seen[m.Name] || m.Help == "" {
@@ -132,12 +132,12 @@ func TestStateMetricsReadWhatThereIs(t *testing.T) {
 			t.Errorf("%s: %s", m.Name, why)
 		}
 		if v := m.values(); v != nil {
-			labels(t, whole.at(v.Path...), m.Name, v.LabelsFromPath)
+			checkLabels(t, whole.at(v.Path...), m.Name, v.LabelsFromPath)
 		}
 	}
 }
 
-func labels(t *testing.T, from schema, of string, paths map[string][]string) {
+func checkLabels(t *testing.T, from schema, of string, paths map[string][]string) {
 	t.Helper()
 	for label, path := range paths {
 		if got := from.at(path...)["type"]; got != "string" {

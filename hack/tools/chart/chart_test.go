@@ -177,7 +177,7 @@ func TestLint(t *testing.T) {
 }
 
 func TestBasesBuild(t *testing.T) {
-	for _, base := range []string{"crd", "default", "manager", "samples", "admission", "webhook", "rbac/users", "backends/karmada", "backends/ocm"} {
+	for _, base := range []string{"crd", "default", "manager", "samples", "admission", "webhook", "rbac/users", "monitoring", "backends/karmada", "backends/ocm"} {
 		if len(build(t, base)) == 0 {
 			t.Errorf("config/%s is empty", base)
 		}
@@ -457,6 +457,36 @@ func TestWhatIsServedIsEqual(t *testing.T) {
 		}
 		delete(labels, "app.kubernetes.io/instance") // kustomize has one installation a namespace
 		equal(t, key, chart.get(t, key)["spec"], config.get(t, key)["spec"])
+	}
+}
+
+// TestWhatIsForPrometheusIsEqual: both ways to install have the same, and neither without being asked, as a cluster may lack the CRDs.
+func TestWhatIsForPrometheusIsEqual(t *testing.T) {
+	const rules, monitor = "PrometheusRule/fleetworkload", "ServiceMonitor/fleetworkload"
+	on := object{"enabled": true}
+	chart, config := mustRender(t, object{"monitoring": object{"rules": on, "serviceMonitor": on, "labels": object{"release": "prometheus"}}}), build(t, "monitoring")
+	equal(t, rules, chart.get(t, rules)["spec"], config.get(t, rules)["spec"])
+	selector := at(t, chart.get(t, monitor), "spec", "selector", "matchLabels").(object)
+	if !chosen(selector, at(t, chart.get(t, "Service/fleetworkload-metrics"), "metadata", "labels").(object)) {
+		t.Error("the chart's ServiceMonitor does not choose its Service")
+	}
+	if !chosen(at(t, config.get(t, monitor), "spec", "selector", "matchLabels").(object), at(t, build(t, "manager").get(t, "Service/fleetworkload-metrics"), "metadata", "labels").(object)) {
+		t.Error("config's ServiceMonitor does not choose its Service")
+	}
+	delete(selector, "app.kubernetes.io/instance") // kustomize has one installation a namespace
+	equal(t, monitor, chart.get(t, monitor)["spec"], config.get(t, monitor)["spec"])
+	for _, key := range []string{rules, monitor} {
+		equal(t, key+"'s label", at(t, chart.get(t, key), "metadata", "labels", "release"), any("prometheus"))
+		if _, there := mustRender(t, nil)[key]; there {
+			t.Errorf("%s is there without being asked for", key)
+		}
+		delete(config, key)
+	}
+	if len(config) > 0 {
+		t.Errorf("config/monitoring alone has %v", slices.Sorted(maps.Keys(config)))
+	}
+	if _, there := mustRender(t, object{"manager": object{"enabled": false}, "monitoring": object{"serviceMonitor": on}})[monitor]; there {
+		t.Error("where no operator is, it is scraped")
 	}
 }
 
