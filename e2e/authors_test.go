@@ -327,8 +327,10 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonInvalidOptions)).To(And(ContainSubstring("spec.backendOptions."), ContainSubstring(says)))
 		}
 		for _, fw := range all {
-			for _, backend := range backends {
-				Expect(labelled(ctx, controlOf(backend), ofWorkload(fw))).To(BeEmpty(), "%s on %s", fw.Name, backend)
+			for _, name := range world.members {
+				obj, err := object(ctx, member(name), deployment, client.ObjectKeyFromObject(fw))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(obj).To(BeNil(), "%s on %s", fw.Name, name)
 			}
 			remove(ctx, fw)
 		}
@@ -336,15 +338,15 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 
 	It("by marks and by size", func(ctx SpecContext) {
 		nested := func(depth int) string { return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth) }
-		long := strings.Repeat("x", 600_000)
+		long := strings.Repeat("x", 1_100_000)
 		refused(ctx, namespace, []overreach{
 			{what: "object that is nested ten thousand deep", args: []string{"create", "-f", "-"}, says: "exceeded max depth",
 				input: strings.Replace(written("try", "{}"), `"template":{`, `"template":{"deep":`+nested(10_000)+`,`, 1)},
 			{what: "template that no backend takes", args: []string{"create", "-f", "-"}, says: "it is too large",
 				input: written("try", refersTo(`{`+container+`, env: [{name: A, value: `+long+`}]}]}`))},
 			{what: "companions that are too large together", args: []string{"create", "-f", "-"}, says: "they are too large together",
-				input: written("try", `{companions: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: `+long[:300_000]+`}}, `+
-					`{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {a: `+long[:300_000]+`}}]}`)},
+				input: written("try", `{companions: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: `+long[:550_000]+`}}, `+
+					`{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {a: `+long[:550_000]+`}}]}`)},
 			{what: "FleetWorkload in the operator's own namespace", says: "forbidden",
 				args: []string{"create", "-n", operatorNamespace, "-f", "-"}, input: written("try", "{dependencies: Propagate}")},
 			{what: "kubeconfig of the operator", args: []string{"get", "secrets", "-n", operatorNamespace}, says: "forbidden"},
@@ -356,7 +358,7 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 		})
 
 		By("marks that an author writes are not what is sent")
-		marked := strings.Replace(written("marked", "{suspend: false}"), `"kind":"Deployment",`, `"kind":"Deployment","metadata":{`+
+		marked := strings.Replace(written("marked", "{suspend: false, replicas: 1}"), `"kind":"Deployment",`, `"kind":"Deployment","metadata":{`+
 			`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"kube-root-ca.crt","uid":"1"}],"finalizers":["example.com/stays"],`+
 			`"labels":{"fleetworkload.io/uid":"another","fleetworkload.io/managed-by":"me"},"annotations":{"fleetworkload.io/installation":"another","fleetworkload.io/owner":"a/b"}},`, 1)
 		out, err := as(ctx, "somebody", marked, "-n", namespace, "create", "-f", "-")

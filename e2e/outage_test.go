@@ -18,7 +18,6 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
-	"github.com/fleetworkload/fleetworkload/internal/tokens"
 )
 
 // Law 4: unknown is not zero, stale is not healthy.
@@ -233,6 +232,7 @@ var _ = Describe("A kubeconfig in a Secret", Label("laws", "law8", "karmada"), f
 	})
 
 	It("is made by a command, with a token that the operator renews", func(ctx SpecContext) {
+		const renewAfter = "fleetworkload.io/renew-token-after"
 		key := client.ObjectKey{Namespace: operatorNamespace, Name: fmt.Sprintf("e2e-renewed-%d", GinkgoRandomSeed())}
 		o, namespace := ownOperator(ctx, "renewed", operatorOptions{karmadaSecret: key.Name})
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -244,7 +244,7 @@ var _ = Describe("A kubeconfig in a Secret", Label("laws", "law8", "karmada"), f
 		Expect(said).To(MatchRegexp(`^Secret %s has a token of ServiceAccount %s/%s that holds until \S+; the operator renews it\.\n$`,
 			key, operatorNamespace, operatorAccount))
 		Expect(hub().Get(ctx, key, secret)).To(Succeed())
-		Expect(secret.Annotations).To(HaveKeyWithValue(tokens.AnnotationRenewAfter, "19h12m0s"))
+		Expect(secret.Annotations).To(HaveKeyWithValue(renewAfter, "19h12m0s"))
 		first := secret.Data["kubeconfig"]
 
 		By("it is not due, and it works")
@@ -256,7 +256,7 @@ var _ = Describe("A kubeconfig in a Secret", Label("laws", "law8", "karmada"), f
 		By("it is due, and another one works")
 		o.stop(ctx)
 		before := secret.DeepCopy()
-		secret.Annotations[tokens.AnnotationRenewAfter] = "1s"
+		secret.Annotations[renewAfter] = "1s"
 		Expect(hub().Patch(ctx, secret, client.MergeFrom(before))).To(Succeed())
 		o.start(ctx)
 		Eventually(func(g Gomega) {

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
-	"github.com/fleetworkload/fleetworkload/internal/admission"
 )
 
 // leads tells whether the operator has the lease.
@@ -106,7 +105,7 @@ var _ = Describe("A leader that is lost in a hand-over", Label("laws", "law6", "
 		Expect(err).NotTo(HaveOccurred())
 		leader, standby := roles(ctx)
 		for _, o := range []*operator{leader, standby} {
-			answer, err := server.Post("https://"+o.webhook+admission.Path, "application/json", bytes.NewReader(review))
+			answer, err := server.Post("https://"+o.webhook+"/validate-fleetworkload", "application/json", bytes.NewReader(review))
 			Expect(err).NotTo(HaveOccurred())
 			raw, err := io.ReadAll(answer.Body)
 			Expect(errors.Join(err, answer.Body.Close())).To(Succeed())

@@ -74,7 +74,7 @@ func scrape(t *testing.T, gatherer prometheus.Gatherer) []string {
 	return lines
 }
 
-func reader(t testing.TB, all fleet) client.Reader {
+func reader(t *testing.T, all fleet) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -83,7 +83,7 @@ func reader(t testing.TB, all fleet) client.Reader {
 	return fake.NewClientBuilder().WithScheme(scheme).WithLists(&v1alpha1.FleetWorkloadList{Items: all}).Build()
 }
 
-func states(t testing.TB, read client.Reader, elected <-chan struct{}) *prometheus.Registry {
+func states(t *testing.T, read client.Reader, elected <-chan struct{}) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	if _, err := NewStates(registry, StatesOptions{Reader: read, Elected: elected, Backends: []string{"karmada", "ocm"}, Log: logr.Discard()}); err != nil {
