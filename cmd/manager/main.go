@@ -21,6 +21,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,6 +39,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/controllers"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
+	"github.com/fleetworkload/fleetworkload/internal/lease"
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
@@ -153,18 +155,22 @@ func run(ctx context.Context, opts options) error {
 	// API servers have priority and fairness; a limit on our side only makes a thousand FleetWorkloads wait.
 	management.QPS = -1
 	management.Wrap(lenient.Transport)
-	mgr, err := newManager(management, opts)
+	leader, err := newLease(management, opts)
 	if err != nil {
 		return err
 	}
-	if err := setup(ctx, mgr, cfg, opts); err != nil {
+	mgr, err := newManager(management, opts, leader)
+	if err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, cfg, opts, leader); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "version", version(), "backends", len(cfg.Backends), "namespace", opts.namespace)
 	return mgr.Start(ctx)
 }
 
-func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
+func newManager(management *rest.Config, opts options, leader *lease.Lease) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
@@ -173,14 +179,19 @@ func newManager(management *rest.Config, opts options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the management cluster: %w", err)
 	}
+	var lock resourcelock.Interface
+	if leader != nil {
+		lock = leader
+	}
+	deadline := renewDeadline
 	mgr, err := ctrl.NewManager(management, ctrl.Options{
-		Scheme:                  scheme,
-		Metrics:                 opts.metricsServer(),
-		HealthProbeBindAddress:  opts.healthAddress,
-		PprofBindAddress:        opts.pprofAddress,
-		LeaderElection:          opts.leaderElect,
-		LeaderElectionID:        "fleetworkload.fleetworkload.io",
-		LeaderElectionNamespace: opts.namespace,
+		Scheme:                              scheme,
+		Metrics:                             opts.metricsServer(),
+		HealthProbeBindAddress:              opts.healthAddress,
+		PprofBindAddress:                    opts.pprofAddress,
+		LeaderElection:                      opts.leaderElect,
+		LeaderElectionResourceLockInterface: lock,
+		RenewDeadline:                       &deadline,
 		// The lease is given back on a graceful stop, so that a successor need not wait for it to run out.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
@@ -233,7 +244,7 @@ func installationOf(ctx context.Context, management client.Reader, cfg config.Co
 }
 
 // setup wires connections, drivers and the reconciler together.
-func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options) error {
+func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options, leader *lease.Lease) error {
 	measures, changes, err := newMetrics(mgr, cfg)
 	if err != nil {
 		return err
@@ -262,7 +273,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 			}
 		},
 		Up:       measures.Up,
-		Requests: measures.CountWrites,
+		Requests: requests(measures, leader),
 		Log:      ctrl.Log.WithName("connection"),
 	})
 	if err := mgr.Add(pool); err != nil {
