@@ -182,8 +182,9 @@ func (d *Decision) companionsOf(before *v1alpha1.PlacementRecord) []v1alpha1.Wor
 	if before != nil {
 		former = slices.DeleteFunc(slices.Clone(before.Companions), func(c v1alpha1.WorkloadReference) bool { return slices.Contains(recorded, c) })
 	}
-	if len(former) > 0 && !d.rolledOut() {
-		recorded = append(recorded, former[:min(len(former), mostRecorded-len(recorded))]...)
+	if !d.rolledOut() {
+		room := max(0, mostRecorded-len(recorded)) // a file for kubectl fw may list more than the API server takes
+		recorded = append(recorded, former[:min(len(former), room)]...)
 	}
 	slices.SortFunc(recorded, func(a, b v1alpha1.WorkloadReference) int { return strings.Compare(ObjectKey(a), ObjectKey(b)) })
 	if len(recorded) == 0 {
