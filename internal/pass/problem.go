@@ -110,8 +110,5 @@ func reasonOf(code backends.Code) (reason string, isStalled bool) {
 // Note fits a message into an event's note, or an entry of the status, which API servers bound to 1 KiB.
 func Note(message string) string {
 	const most = 1000
-	if len(message) > most {
-		return strings.ToValidUTF8(message[:most], "") // a character may have been cut in two
-	}
-	return message
+	return strings.ToValidUTF8(message[:min(len(message), most)], "") // a character may have been cut in two
 }
