@@ -47,11 +47,8 @@ func (d *Decision) resolveBackend() error {
 		return err
 	}
 	side, err := d.side(SideRead{Backend: owner, Fleet: true, Query: &d.work.query})
-	if errors.Is(err, errEnough) {
-		return err
-	}
 	if err != nil {
-		return fmt.Errorf("look for the workload on its backend: %w", err)
+		return err // to have it read: what a backend that is away says, use has returned already
 	}
 	if len(side.Observed.Clusters) > 0 {
 		return nil

@@ -155,3 +155,38 @@ func TestAnotherObjectIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestTheNextBackendIsClaimedLast: once the one that is left has nothing of the workload any more.
+func TestTheNextBackendIsClaimedLast(t *testing.T) {
+	for name, test := range map[string]struct {
+		outcome               Outcome
+		claimed, wait, failed string
+	}{
+		"all is gone": {Outcome{Progress: backends.Progress{Done: true}}, "two", "", ""},
+		"it is not":   {Outcome{Progress: backends.Progress{Waiting: "an agent"}}, "one", "an agent", ""},
+		"it is away":  {Outcome{Err: errors.New("away")}, "one", "", "leave the backend: away"},
+	} {
+		d := moving(t)
+		d.leave("one", "two")
+		err := d.conclude(map[string]Outcome{"one": test.outcome})
+		if d.record.backend != test.claimed || d.waiting != test.wait || (err != nil) != (test.failed != "") || err != nil && err.Error() != test.failed {
+			t.Errorf("%s: it is claimed for %s, waits for %q, %v", name, d.record.backend, d.waiting, err)
+		}
+	}
+}
+
+// TestAKindThatNobodyAllowedIsNotEvenClaimed (law 7): the object is known before anything is asked of a backend.
+func TestAKindThatNobodyAllowedIsNotEvenClaimed(t *testing.T) {
+	for raw, allowed := range map[string]bool{
+		string(moving(t).spec.Spec.Template.Raw):                             true,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole"}`: false,
+		`{"apiVersion":"example.com/v1","kind":"Unheard"}`:                   false,
+	} {
+		d := moving(t)
+		d.spec.Spec.Template.Raw = []byte(raw)
+		err := d.identify()
+		if refused := err != nil && strings.Contains(err.Error(), "may not carry this kind"); refused == allowed || (d.record.workload != nil) != allowed || err != nil && !refused {
+			t.Errorf("%s: %v, carried is %+v", raw, err, d.record.workload)
+		}
+	}
+}
