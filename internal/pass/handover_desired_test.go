@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
 )
 
 // TestWhatIsSharedIsToldOn: what one backend says of companions reaches the other's driver, by its own names of clusters.
@@ -50,6 +51,42 @@ func TestWhichClustersABackendIsAskedFor(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestEachBackendIsToldWhatItMay (law 5): nothing before its placement is set up, and of what travels along for whom else the other has it.
+func TestEachBackendIsToldWhatItMay(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings"}}}
+	own, observe := backends.ModeOwn, backends.ModeObserve
+	for name, test := range map[string]struct {
+		target, settled bool
+		want            map[string]backends.Mode
+		elsewhere       map[string][]types.UID
+	}{
+		"the source":                   {false, true, map[string]backends.Mode{"m1": own, "m2": own}, nil},
+		"the target":                   {true, true, map[string]backends.Mode{"m1": observe, "m2": own}, map[string][]types.UID{"m1": {"u9"}}},
+		"the target, before it is set": {true, false, map[string]backends.Mode{}, map[string][]types.UID{"m1": {"u9"}}},
+	} {
+		d := moving(t)
+		d.placed.targets, d.travel.companions = []backends.Target{{Cluster: "m1"}, {Cluster: "m2"}}, []backends.Companion{{Object: obj, Shared: true}}
+		d.handOver.orders.Clusters = map[string]migration.Modes{"m1": {Source: own, Target: observe}, "m2": {Source: own, Target: own}}
+		d.handOver.source.observed.Clusters = []backends.ClusterObservation{{Cluster: "m1", Serves: map[string][]types.UID{"ConfigMap settings": {"u9"}}}}
+		mine, other := d.handOver.source, d.handOver.target
+		if test.target {
+			mine, other = other, mine
+		}
+		mine.observed.Selection.Settled = test.settled
+		desired := d.desiredOf(mine, other)
+		got := map[string]backends.Mode{}
+		for _, target := range desired.Targets {
+			got[target.Cluster] = target.Mode
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(test.elsewhere, desired.Companions[0].Elsewhere); diff != "" || desired.Prune != backends.PruneNone {
+			t.Errorf("%s: it prunes %q (-want +got):\n%s", name, desired.Prune, diff)
 		}
 	}
 }

@@ -123,3 +123,12 @@ func TestWhatClustersThatNobodyListsGoOnWith(t *testing.T) {
 		t.Errorf("without replicas: %v", got)
 	}
 }
+
+// TestAScaleForWhichThereIsNoRoomIsRefused: nothing is decided, and what was goes on.
+func TestAScaleForWhichThereIsNoRoomIsRefused(t *testing.T) {
+	byRoom := v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: v1alpha1.DivisionPreferenceAvailableCapacity}
+	d := awayFrom(t, byRoom, 99, map[string]int32{"m1": 2, "m2": 2}, "m1")
+	if err := d.pin(); backends.CodeOf(err) != backends.CodeNoCapacity || *d.record.placement.Replicas != 4 || d.placed.targets != nil {
+		t.Errorf("%v, ordered %+v, recorded %+v", err, d.placed.targets, d.record.placement)
+	}
+}

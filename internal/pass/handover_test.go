@@ -2,10 +2,13 @@ package pass
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // TestTheSpecFromTheBeginning (law 1): edits wait, but for scaling; and what is not the spec from the beginning is never rolled out.
@@ -213,22 +217,29 @@ func TestTheRecordHasTheOwnersNames(t *testing.T) {
 	}
 }
 
-// TestWhatAHandOverWaitsFor: for the first backend that waits, by its name.
+// TestWhatAHandOverWaitsFor: for the first backend that waits, by its name; one that fails is named too.
 func TestWhatAHandOverWaitsFor(t *testing.T) {
 	waits := func(text string) Outcome { return Outcome{Progress: backends.Progress{Waiting: text}} }
 	for name, test := range map[string]struct {
 		one, two Outcome
 		want     string
+		failed   string
 	}{
-		"none waits":      {Outcome{}, Outcome{}, ""},
-		"the first waits": {waits("a gate"), Outcome{}, "backend one: a gate"},
-		"the other waits": {Outcome{}, waits("an agent"), "backend two: an agent"},
-		"both wait":       {waits("a gate"), waits("an agent"), "backend one: a gate"},
+		"none waits":                     {Outcome{}, Outcome{}, "", ""},
+		"the first waits":                {waits("a gate"), Outcome{}, "backend one: a gate", ""},
+		"the other waits":                {Outcome{}, waits("an agent"), "backend two: an agent", ""},
+		"both wait":                      {waits("a gate"), waits("an agent"), "backend one: a gate", ""},
+		"one waits, and the other fails": {waits("a gate"), Outcome{Err: errors.New("refused")}, "backend one: a gate", "two"},
+		"one fails":                      {Outcome{Err: errors.New("refused")}, waits("an agent"), "", "one"},
 	} {
 		d := moving(t)
 		d.Orders = []Order{{Backend: "one", Apply: &backends.Desired{}}, {Backend: "two", Apply: &backends.Desired{}}}
-		if err := d.concludeHandOver(map[string]Outcome{"one": test.one, "two": test.two}); err != nil || d.waiting != test.want {
+		err := d.concludeHandOver(map[string]Outcome{"one": test.one, "two": test.two})
+		if (err != nil) != (test.failed != "") || d.waiting != test.want {
 			t.Errorf("%s: %q, %v", name, d.waiting, err)
+		}
+		if err != nil && (err.Error() != "carry out: refused" || d.backend != test.failed) {
+			t.Errorf("%s: backend %s: %v", name, d.backend, err)
 		}
 	}
 }
@@ -376,5 +387,97 @@ func TestWhatAHandOverIsTold(t *testing.T) {
 	}
 	if d.in.FleetWorkload.Spec.Backend = "one"; d.migrationInput().Forward {
 		t.Error("it goes on while spec.backend is its source")
+	}
+}
+
+// TestBothBackendsAreGivenTheSame (law 1): each by its own names of clusters, and with what it may do there; what is not understood is given to
+// neither.
+func TestBothBackendsAreGivenTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		image  string
+		want   []string
+		failed string
+	}{
+		"a spec that is understood": {"web", []string{"one m1 Own nginx:1", "one m2 Own nginx:2", "two east Observe nginx:2", "two m1 Observe nginx:1"}, ""},
+		"one that is not":           {"nobody", nil, v1alpha1.ReasonInvalidOverride},
+	} {
+		d := moving(t)
+		fw := d.in.FleetWorkload
+		fw.Spec.Overrides = []v1alpha1.Override{{
+			Clusters: &v1alpha1.ClusterSelector{Names: []string{"m2"}}, Images: []v1alpha1.ImageOverride{{Container: test.image, Tag: "2"}},
+		}}
+		kept, two := migration.Kept(fw.Spec), int32(2)
+		revision, err := migration.KeptName(fw, kept, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fw.Status.Workload, fw.Status.Migration.SpecRevision = plan.Reference(d.work.plan.Template), revision
+		fw.Status.Migration.Clusters[1].TargetName = "east"
+		fw.Status.Placement = &v1alpha1.PlacementRecord{
+			ClustersHash: d.work.asked.Clusters, DivisionHash: d.work.asked.Division, Replicas: ptr.To(int32(4)),
+			Clusters: []v1alpha1.ClusterShare{{Name: "m1", Replicas: &two, Baseline: &two}, {Name: "m2", Replicas: &two, Baseline: &two}},
+		}
+		settings := d.in.Settings
+		settings.Aliases = plan.Aliases{{"one": "m2", "two": "east"}}
+		there := backends.Fleet{Clusters: []backends.Cluster{{Name: "east", Ready: metav1.ConditionTrue}, d.fleet.Clusters[0]}}
+		settled := backends.Selection{Settled: true}
+		d, problem := Rehearse(In{Settings: settings, FleetWorkload: fw, Now: d.now.Time, Namespace: &Namespace{}}, func(in *In, reads Reads) {
+			for _, read := range reads.Sides {
+				in.Sides[read.Backend] = map[string]*Side{
+					"one": {Fleet: d.fleet, Observed: &backends.Observation{Selection: settled, Clusters: reports(d, "m1", "m2")}},
+					"two": {Fleet: &there, Observed: &backends.Observation{Selection: settled}},
+				}[read.Backend]
+			}
+			if reads.KeptSpec == revision {
+				in.Kept = &KeptSpec{Name: revision, Spec: &kept}
+			}
+		})
+		if failed := problem != nil; failed != (test.failed != "") || failed && problem.Reason != test.failed {
+			t.Errorf("%s: %+v", name, problem)
+		}
+		var got []string
+		for _, order := range d.Orders {
+			for _, target := range order.Apply.Targets {
+				containers, _, _ := unstructured.NestedSlice(target.Manifest.Object, "spec", "template", "spec", "containers")
+				got = append(got, fmt.Sprint(order.Backend, " ", target.Cluster, " ", target.Mode, " ", containers[0].(map[string]any)["image"]))
+				if *target.Replicas != 2 {
+					t.Errorf("%s: %s is to run %d", name, target.Cluster, *target.Replicas)
+				}
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestHowABackendHasACluster (law 5): of one of which it has the name alone, or nothing, nothing else counts.
+func TestHowABackendHasACluster(t *testing.T) {
+	there := &backends.ClusterObservation{Cluster: "m1", Marks: []string{"a mark"}, UID: "u7", Status: map[string]any{"updateRevision": "web-5"}}
+	named := *there
+	named.Presence = backends.PresenceNamed
+	evidence := v1alpha1.MigrationEvidence{UID: "u7", PodRevision: "web-5"}
+	for name, test := range map[string]struct {
+		o      *backends.ClusterObservation
+		listed bool
+		want   migration.Report
+	}{
+		"it has it":               {there, true, migration.Report{Presence: backends.PresenceActive, Marked: true, Evidence: evidence}},
+		"it has it, and lists no": {there, false, migration.Report{Presence: backends.PresenceActive, Marked: true, Evidence: evidence}},
+		"its placement names it":  {&named, false, migration.Report{Presence: backends.PresenceNamed}},
+		"it has nothing there":    {nil, true, migration.Report{Presence: backends.PresenceAbsent}},
+		"it knows nothing of it":  {nil, false, migration.Report{Presence: backends.PresenceUnknown}},
+	} {
+		d := moving(t)
+		side := handSide{nameOf: sourceName}
+		if test.o != nil {
+			side.observed.Clusters = []backends.ClusterObservation{*test.o}
+		}
+		if test.listed {
+			side.fleet.Clusters = []backends.Cluster{{Name: "m1"}}
+		}
+		if diff := cmp.Diff(test.want, d.reportOf(side, v1alpha1.MigrationClusterStatus{Name: "m1"}, backends.Target{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
