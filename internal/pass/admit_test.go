@@ -208,3 +208,17 @@ func TestTerms(t *testing.T) {
 		}
 	}
 }
+
+// A namespace of a system ships nothing unless a rule names it.
+func TestANamespaceOfASystemShipsNothing(t *testing.T) {
+	for rule, refused := range map[string]bool{"shop": false, "other": true} {
+		d := moving(t)
+		d.in.Namespace, d.in.Tenancy = &Namespace{}, tenancy.Tenancy{SystemNamespaces: []string{"shop"}, Rules: []tenancy.Rule{{Name: "r", Namespaces: []string{rule}}}}
+		if err := d.identify(); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.admit(); (err != nil) != refused || refused && !strings.HasPrefix(err.Error(), `metadata.namespace "shop" is not allowed`) {
+			t.Errorf("a rule for %s: %v", rule, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -247,6 +248,69 @@ func TestWhatClustersAreToldInAHandOver(t *testing.T) {
 			migration.NameOnTarget, func(string) backends.Mode { return test.may })
 		if want := []backends.Target{{Cluster: "a", Mode: test.want}, {Cluster: "b", Mode: test.want}}; !cmp.Equal(got, want) {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestWhatStandsAgainstAMove (law 10): each thing that has to be mended first is named.
+func TestWhatStandsAgainstAMove(t *testing.T) {
+	away := errors.New("away")
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		want   string
+	}{
+		"nothing":                       {func(*Decision) {}, ""},
+		"it is suspended":               {func(d *Decision) { d.in.FleetWorkload.Spec.Suspend = ptr.To(true) }, "spec.suspend: while it is true nothing changes hands"},
+		"a cluster is paused":           {func(d *Decision) { d.placed.pinned = map[string]*int32{"m1": nil} }, "spec.placement.paused: m1 must not change"},
+		"a cluster is given up":         {func(d *Decision) { d.placed.held = []string{"m2"} }, "spec.placement.failover: m2 was given up and keeps what it runs"},
+		"the other backend is away":     {func(d *Decision) { d.in.Sides["two"].Err = away }, `backend "two": away`},
+		"the other backend cannot tell": {func(d *Decision) { d.in.Trial.Err = away }, "backend two: away"},
+	} {
+		d := beginningTo(t, "two")
+		d.begins, d.in.Trial = &beginning{next: d.thoughtOf()}, &Trial{}
+		test.change(d)
+		if err := d.examine(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := d.begins.next.Problems; (len(got) != 0) != (test.want != "") || len(got) > 1 || !strings.HasPrefix(strings.Join(got, ""), test.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestAMoveIsLookedAtInItsTurn: looking asks the other backend, again and again for as long as the turn is waited for.
+func TestAMoveIsLookedAtInItsTurn(t *testing.T) {
+	d := beginningTo(t, "two")
+	if err := d.validate(); !errors.Is(err, errEnough) || !d.Reads.Turn {
+		t.Fatalf("it does not ask for its turn: %v", err)
+	}
+	d.in.Turn, d.Reads = ptr.To(true), Reads{}
+	if err := d.validate(); !errors.Is(err, errEnough) || d.Reads.Turn || d.Reads.Trial == nil {
+		t.Fatalf("in its turn it asks for %+v, %v", d.Reads, err)
+	}
+	d.in.Trial, d.Reads = &Trial{}, Reads{}
+	if err := d.validate(); err != nil || len(d.begins.next.Clusters) != 2 {
+		t.Errorf("%d clusters are to move, %v", len(d.begins.next.Clusters), err)
+	}
+}
+
+// TestAMoveThatCannotBeginGivesItsTurnBack: whoever has to mend it may take days.
+func TestAMoveThatCannotBeginGivesItsTurnBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		failed string
+		turn   TurnChange
+	}{
+		"nobody asks for one":         {func(d *Decision) { d.begins = nil }, "", TurnKept},
+		"it cannot be looked at":      {func(d *Decision) { d.begins.err = errors.New("away") }, "away", TurnEnds},
+		"something stands against it": {func(d *Decision) { d.begins.next.Problems = []string{"mend me"} }, "mend me", TurnEnds},
+		"something does, out of turn": {func(d *Decision) { d.begins.next.Problems, d.begins.waitsForTurn = []string{"mend me"}, true }, "mend me", TurnKept},
+	} {
+		d := beginningTo(t, "two")
+		d.begins = &beginning{next: d.thoughtOf()}
+		test.change(d)
+		if err := d.begin(); (err != nil) != (test.failed != "") || err != nil && !strings.HasSuffix(err.Error(), test.failed) || d.end.Turn != test.turn {
+			t.Errorf("%s: its turn is %q, %v", name, d.end.Turn, err)
 		}
 	}
 }

@@ -74,12 +74,17 @@ func TestClustersOutsideTheSets(t *testing.T) {
 // A pass sends nothing to them.
 func TestAPassIsBoundToTheSets(t *testing.T) {
 	for name, test := range map[string]struct {
-		sets []string
-		sent string
-	}{"without a word of sets": {nil, "m1 m2"}, "with one": {[]string{"shop"}, "m1"}} {
+		sets, names []string
+		sent        string
+		refused     bool
+	}{
+		"without a word of sets":     {nil, nil, "m1 m2", false},
+		"with one":                   {[]string{"shop"}, nil, "m1", false},
+		"with one, and one is named": {[]string{"shop"}, []string{"m1", "m2"}, "", true},
+	} {
 		d := moving(t)
 		fw := d.in.FleetWorkload.DeepCopy()
-		fw.Status, fw.Spec.Backend = v1alpha1.FleetWorkloadStatus{}, "one"
+		fw.Status, fw.Spec.Backend, fw.Spec.Placement.Clusters.Names = v1alpha1.FleetWorkloadStatus{}, "one", test.names
 		fleet := *d.fleet
 		fleet.Clusters = slices.Clone(fleet.Clusters)
 		fleet.Clusters[0].Labels = map[string]string{tenancy.LabelClusterSet: "shop"}
@@ -98,7 +103,7 @@ func TestAPassIsBoundToTheSets(t *testing.T) {
 				sent = names(order.Apply.Targets)
 			}
 		}
-		if strings.Join(sent, " ") != test.sent {
+		if strings.Join(sent, " ") != test.sent || (problem != nil) != test.refused {
 			t.Errorf("%s: it sends to %q, %v, %v", name, sent, d.err, problem)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // reports are observations of clusters that have two replicas each, and run well.
@@ -294,6 +295,47 @@ func TestExcluded(t *testing.T) {
 		d.work.query.Selectors = test.selectors
 		if got := d.excluded(); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestAPassThatCannotChooseOrdersNothing (law 10): it names the field that is to be mended.
+func TestAPassThatCannotChooseOrdersNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.Placement)
+		want   string
+	}{
+		"a cluster that is not there": {func(p *v1alpha1.Placement) { p.Clusters.Names = []string{"m9"} }, `spec.placement.clusters.names[0] "m9"`},
+		"too few clusters": {func(p *v1alpha1.Placement) {
+			p.Spread = []v1alpha1.SpreadConstraint{{By: v1alpha1.SpreadByCluster, MinGroups: ptr.To(int32(3))}}
+		}, "spec.placement.spread[0].minGroups"},
+	} {
+		d := decideWith(moving(t), func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Backend, fw.Status.Workload = "one", &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+			test.change(&fw.Spec.Placement)
+		}, nil)
+		if d.err == nil || !strings.HasPrefix(d.err.Error(), "choose clusters: "+test.want) || len(d.Orders) > 0 || d.record.placement != nil {
+			t.Errorf("%s: %v, %d orders, recorded %+v", name, d.err, len(d.Orders), d.record.placement)
+		}
+	}
+}
+
+// TestWhatIsAwaitedOfThePresentBackend: clusters that are asked what they run, or else what the driver says; a move that cannot begin is told.
+func TestWhatIsAwaitedOfThePresentBackend(t *testing.T) {
+	for name, test := range map[string]struct {
+		change          func(*Decision)
+		waiting, failed string
+	}{
+		"the driver says what":   {func(*Decision) {}, "an agent", ""},
+		"one is asked":           {func(d *Decision) { d.placed.probed = []string{"m1"} }, "conflictPolicy Adopt: m1 to tell what runs there already (an agent)", ""},
+		"it is to move in vain":  {func(d *Decision) { d.begins = &beginning{err: errors.New("away")} }, "an agent", "validate migration: away"},
+		"something is not found": {func(d *Decision) { d.travel.lacking = []plan.Need{needOf("Secret", "key")} }, "an agent", "spec.dependencies: the pods refer to Secret key"},
+	} {
+		d := moving(t)
+		test.change(d)
+		err := d.concludeApply(map[string]Outcome{"one": {Progress: backends.Progress{Waiting: "an agent", Again: time.Minute}}})
+		if d.waiting != test.waiting || d.again != time.Minute || (err != nil) != (test.failed != "") || err != nil && !strings.HasPrefix(err.Error(), test.failed) {
+			t.Errorf("%s: it waits for %q, %v", name, d.waiting, err)
 		}
 	}
 }

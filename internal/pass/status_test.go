@@ -14,6 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
 
@@ -48,13 +49,24 @@ func TestAFailureGivesTheTurnBack(t *testing.T) {
 // TestWhenItLooksAgain: soon, but never at once, where no event may tell of the mending; otherwise an event or the queue brings it back.
 func TestWhenItLooksAgain(t *testing.T) {
 	refusal := func(code backends.Code) error { return &backends.Error{Code: code} }
+	waitsForTurn := func(d *Decision) { d.begins = &beginning{waitsForTurn: true} }
 	for name, test := range map[string]struct {
 		err        error
 		starting   bool
+		change     func(*Decision)
 		least, top time.Duration
 		backsOff   bool
 	}{
-		"nothing is amiss":            {},
+		"nothing is amiss":          {},
+		"it waits for a backend":    {change: func(d *Decision) { d.waiting = "an agent" }, least: 30 * time.Second, top: 2 * time.Minute},
+		"it waits for its turn":     {change: waitsForTurn, least: 2 * time.Minute, top: 10 * time.Minute},
+		"it waits for both":         {change: func(d *Decision) { waitsForTurn(d); d.waiting = "its turn" }, least: 2 * time.Minute, top: 10 * time.Minute},
+		"a cluster may be given up": {change: func(d *Decision) { d.placed.choice = &placement.Choice{Again: time.Second} }, least: time.Second, top: time.Second},
+		"a removal may be over":     {change: func(d *Decision) { d.again = 2 * time.Second }, least: 2 * time.Second, top: 2 * time.Second},
+		"a wave may have soaked": {change: func(d *Decision) {
+			d.handOver = &handOver{orders: migration.Orders{Again: time.Second}}
+			d.placed.choice = &placement.Choice{Again: time.Millisecond}
+		}, least: time.Second, top: time.Second},
 		"the spec is wrong":           {err: refusal(backends.CodeInvalidTemplate)},
 		"a right is missing":          {err: refusal(backends.CodeForbidden), least: 5 * time.Second, top: time.Minute},
 		"it is away":                  {err: refusal(backends.CodeUnavailable), least: 5 * time.Second, top: time.Minute},
@@ -66,6 +78,9 @@ func TestWhenItLooksAgain(t *testing.T) {
 		d := moving(t)
 		d.handOver, d.in.FleetWorkload.Status.Migration, d.record.migration = nil, nil, nil
 		d.work.kind, d.err, d.in.Starting = d.work.plan.Kind, test.err, test.starting
+		if test.change != nil {
+			test.change(d)
+		}
 		got := d.result()
 		if got.Again < test.least || got.Again > test.top || (got.Err != nil) != test.backsOff {
 			t.Errorf("%s: after %s, %v", name, got.Again, got.Err)
