@@ -345,3 +345,46 @@ func TestAddedClustersAreAsked(t *testing.T) {
 		t.Errorf("m2 is given %+v; asked are %v", m2, d.placed.probed)
 	}
 }
+
+// TestNothingIsDividedBeforeAllHaveTold (law 1): until the first cluster is owned, the shares of all hang on what each runs already. One that is
+// lost is waited for, unless nothing is to change there.
+func TestNothingIsDividedBeforeAllHaveTold(t *testing.T) {
+	lost := func(d *Decision) {
+		d.fleet.Clusters = append(d.fleet.Clusters, backends.Cluster{Name: "m3", Ready: metav1.ConditionUnknown})
+		d.observed.Selection.Clusters = append(d.observed.Selection.Clusters, "m3")
+	}
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		asked  []string
+	}{
+		"all have told":                  {func(*Decision) {}, nil},
+		"none has":                       {func(d *Decision) { d.observed.Clusters = nil }, []string{"m1", "m2"}},
+		"one has not":                    {func(d *Decision) { d.observed.Clusters = d.observed.Clusters[:1] }, []string{"m2"}},
+		"one is lost":                    {lost, []string{"m3"}},
+		"one is lost and paused":         {func(d *Decision) { lost(d); d.placed.pinned = map[string]*int32{"m3": nil} }, nil},
+		"the backend cannot ask":         {func(d *Decision) { d.observed.Clusters, d.in.Sides["one"].Features = nil, nil }, nil},
+		"nothing is to be taken over":    {func(d *Decision) { d.observed.Clusters = nil; d.in.FleetWorkload.Spec.ConflictPolicy = "" }, nil},
+		"one is owned, and one has told": {func(d *Decision) { d.observed.Clusters[0].Probe = nil }, nil},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+		d.in.Sides = map[string]*Side{"one": {Features: backends.Features{backends.FeatureModes: true}}}
+		d.observed.Selection.Clusters = []string{"m1", "m2"}
+		for _, name := range []string{"m1", "m2"} {
+			d.observed.Clusters = append(d.observed.Clusters, backends.ClusterObservation{Cluster: name, Probe: &backends.ProbeResult{Answered: true}})
+		}
+		test.change(d)
+		if err := d.understandAnew(); err != nil {
+			t.Fatal(err)
+		}
+		targets, err := d.divide([]string{"m1", "m2"})
+		if err != nil || len(targets) != 2 || !slices.Equal(d.placed.probed, test.asked) {
+			t.Errorf("%s: asked are %v, %+v, %v", name, d.placed.probed, targets, err)
+		}
+		for _, target := range targets {
+			if asks := target.Mode == backends.ModeProbe; asks != (len(test.asked) > 0) {
+				t.Errorf("%s: %s is to %s", name, target.Cluster, target.Mode)
+			}
+		}
+	}
+}

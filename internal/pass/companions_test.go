@@ -320,3 +320,35 @@ func TestCompanionsAndDependenciesCountTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestWhichFormerCompanionsGo: none while a pod may need one, or on a paused cluster; and of what pods refer to none that is not sent any more.
+func TestWhichFormerCompanionsGo(t *testing.T) {
+	for name, test := range map[string]struct {
+		propagates bool
+		change     func(*Decision)
+		want       backends.Prune
+	}{
+		"all run the present spec":                {true, func(*Decision) {}, backends.PruneAll},
+		"they do, and dependencies do not travel": {false, func(*Decision) {}, backends.PruneOwn},
+		"one is paused":                           {true, func(d *Decision) { d.placed.pinned = map[string]*int32{"m2": nil} }, backends.PruneNone},
+		"one runs another spec":                   {true, func(d *Decision) { d.observed.Clusters[1].Revision = "before" }, backends.PruneNone},
+		"one is silent":                           {true, func(d *Decision) { d.observed.Clusters = d.observed.Clusters[:1] }, backends.PruneNone},
+	} {
+		d := moving(t)
+		if test.propagates {
+			d.in.FleetWorkload.Spec.Dependencies = v1alpha1.DependencyPolicyPropagate
+		}
+		if err := d.understandAnew(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, []string{"m1", "m2"}, map[string]int32{"m1": 2, "m2": 2}); err != nil {
+			t.Fatal(err)
+		}
+		d.work.kind, d.observed.Clusters = d.work.plan.Kind, reports(d, "m1", "m2")
+		test.change(d)
+		if err := d.gather(); err != nil || d.travel.prune != test.want {
+			t.Errorf("%s: %q, %v", name, d.travel.prune, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package pass
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -30,6 +31,39 @@ func TestWhatWasNeverSentIsGone(t *testing.T) {
 		err := d.nothingSent()
 		if d.end.Gone != test.gone || (err == nil) != test.goesOn || test.gone && !errors.Is(err, errEnough) {
 			t.Errorf("%s: gone: %v, %v", name, d.end.Gone, err)
+		}
+	}
+}
+
+// TestADeletionEnds: when all that may have something of the workload have given it up, one after the other, and its turn is others' then.
+func TestADeletionEnds(t *testing.T) {
+	done, waits := Outcome{Progress: backends.Progress{Done: true}}, Outcome{Progress: backends.Progress{Waiting: "an agent"}}
+	for name, test := range map[string]struct {
+		two, one              Outcome
+		gone                  bool
+		backend, wait, failed string
+	}{
+		"both have nothing left":      {two: done, one: done, gone: true},
+		"the first is not done":       {two: waits, backend: "two", wait: "an agent"},
+		"the other is not done":       {two: done, one: waits, backend: "one", wait: "an agent"},
+		"the first is away":           {two: Outcome{Err: errors.New("away")}, one: done, backend: "two", failed: "delete: away"},
+		"the other is away":           {two: done, one: Outcome{Err: errors.New("away")}, backend: "one", failed: "delete: away"},
+		"the first is not configured": {two: Outcome{Err: backends.ErrNotConfigured}, backend: "two", failed: `delete: spec.backend "two": no such backend; configured are: none.`},
+	} {
+		d := moving(t)
+		d.work.kind = d.work.plan.Kind
+		if err := d.delete(); err != nil {
+			t.Fatal(err)
+		}
+		got := d.Conclude(map[string]Outcome{"two": test.two, "one": test.one})
+		if got.Gone != test.gone || test.gone && got.Turn != TurnEnds {
+			t.Errorf("%s: gone: %v, and its turn %q", name, got.Gone, got.Turn)
+		}
+		if failed := d.err != nil; failed != (test.failed != "") || failed && !strings.HasPrefix(d.err.Error(), test.failed) || d.waiting != test.wait {
+			t.Errorf("%s: it waits for %q, %v", name, d.waiting, d.err)
+		}
+		if !test.gone && d.backend != test.backend {
+			t.Errorf("%s: it is said of backend %s", name, d.backend)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package pass
 import (
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // TestAConfirmedRemovalSaysSo: of clusters that are left because a person has confirmed it, and of no others.
@@ -131,5 +134,53 @@ func TestWhatIsReported(t *testing.T) {
 	d.placed.targets[3].Replicas = nil // of a kind without
 	if got, want := d.reported(), map[string]int32{"none": 1, "runs": 2}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestWhatNobodyAskedForIsHeld (law 2): what runs without a record goes unasked neither in an ordinary pass nor in a hand-over.
+func TestWhatNobodyAskedForIsHeld(t *testing.T) {
+	for name, guard := range map[string]func(*Decision) error{"an ordinary pass": (*Decision).guard, "a hand-over": (*Decision).pin} {
+		for runs, held := range map[int32]bool{2: false, 9: true} {
+			d := moving(t)
+			d.placed.choice, d.observed.Clusters = &placement.Choice{Clusters: []string{"m1", "m2"}}, reports(d, "m1", "m2")
+			d.record.workload = plan.Reference(d.work.plan.Template)
+			for _, o := range d.observed.Clusters {
+				o.Status["replicas"] = int64(runs)
+			}
+			var err error
+			if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, []string{"m1", "m2"}, map[string]int32{"m1": 2, "m2": 2}); err != nil {
+				t.Fatal(err)
+			}
+			var why *stalled
+			err = guard(d)
+			if is := errors.As(err, &why) && why.reason == v1alpha1.ReasonRemovalHeld && why.again; is != held || !held && !errors.Is(err, errEnough) {
+				t.Errorf("%s, where %d run on each: %v", name, runs, err)
+			}
+			if held && (!strings.Contains(why.message, "m1 (9 to 2), m2 (9 to 2)") || !strings.Contains(why.message, "take 14 of 18 replicas away") || d.record.placement != nil) {
+				t.Errorf("%s: recorded is %+v: %v", name, d.record.placement, err)
+			}
+		}
+	}
+}
+
+// TestWhatClustersAreToRun (law 2): one that is only asked, or of which nothing is said, goes on with what it has; kinds without replicas count
+// as one.
+func TestWhatClustersAreToRun(t *testing.T) {
+	two, three := int32(2), int32(3)
+	d := moving(t)
+	d.record.placement = &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "asked", Replicas: &two}, {Name: "left", Replicas: &two}}}
+	d.placed.vanished = map[string]int32{"vanished": 4}
+	d.placed.pinned = map[string]*int32{"paused": &three, "paused, without replicas": nil}
+	d.placed.targets = []backends.Target{
+		{Cluster: "asked", Mode: backends.ModeProbe, Replicas: &three}, {Cluster: "asked first", Mode: backends.ModeProbe, Replicas: &three},
+		{Cluster: "left", Mode: backends.ModeRemove}, {Cluster: "owned", Replicas: &three}, {Cluster: "without replicas"},
+	}
+	want := map[string]int32{"asked": 2, "owned": 3, "paused": 3, "paused, without replicas": 1, "vanished": 4, "without replicas": 1}
+	if got := d.next(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	d.next()["owned"] = 9
+	if d.placed.vanished["owned"] != 0 {
+		t.Error("what is remembered of others is changed")
 	}
 }

@@ -99,6 +99,7 @@ func TestWhichClustersArePinned(t *testing.T) {
 		"it is being left":    {func(d *Decision) { d.observed.Clusters[0].Presence = backends.PresenceRemoving }, map[string]*int32{}},
 		"nothing is there":    {func(d *Decision) { d.observed.Clusters = nil }, map[string]*int32{}},
 		"it is on its way":    {func(d *Decision) { d.observed.Clusters, d.record.placement = nil, given("m1", &four) }, map[string]*int32{"m1": &four}},
+		"it is not listed":    {func(d *Decision) { d.fleet = &backends.Fleet{} }, map[string]*int32{"m1": ptr.To(int32(2))}},
 		"it was given others": {func(d *Decision) { d.record.placement = given("m1", &four) }, map[string]*int32{"m1": &four}},
 	} {
 		d := moving(t)
@@ -117,4 +118,26 @@ func TestWhichClustersArePinned(t *testing.T) {
 // given is the record of one cluster's replicas.
 func given(cluster string, replicas *int32) *v1alpha1.PlacementRecord {
 	return &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: cluster, Replicas: replicas}}}
+}
+
+// TestWhatIsHeldOfPausedClusters: those that their backend lists, with what they keep; of others nothing is said (R16).
+func TestWhatIsHeldOfPausedClusters(t *testing.T) {
+	d := moving(t)
+	d.placed.pinned = map[string]*int32{"m2": ptr.To(int32(7)), "m1": nil, "m9": ptr.To(int32(3))}
+	held, err := d.holdPinned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []backends.Target
+	for _, target := range held {
+		if target.Manifest == nil {
+			t.Errorf("%s is held without a manifest", target.Cluster)
+		}
+		target.Manifest = nil
+		got = append(got, target)
+	}
+	want := []backends.Target{{Cluster: "m1", Mode: backends.ModeHold}, {Cluster: "m2", Mode: backends.ModeHold, Replicas: ptr.To(int32(7))}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

@@ -61,6 +61,8 @@ func TestARecordThatIsGoneIsMadeAgain(t *testing.T) {
 		"it was moving":                       {one: runs(""), two: runs(backends.PresenceReleased), three: none(), owner: "one", moves: "one two", phase: "Shadowing"},
 		"it had moved":                        {one: runs(backends.PresenceReleased), two: runs(""), three: none(), owner: "two", moves: "one two", phase: "Releasing"},
 		"it was moving between two others":    {one: runs(backends.PresenceReleased), two: none(), three: runs(""), owner: "three", moves: "three one", phase: "Shadowing"},
+		"it was moving between two others, the other way": {one: runs(""), two: none(), three: runs(backends.PresenceReleased), owner: "one", moves: "one three",
+			phase: "Shadowing"},
 		"three have it":                       {one: runs(""), two: runs(""), three: runs(""), failed: "backends two, one, three all have something"},
 		"its own has another installation's":  {one: none(), two: theirs(), three: none(), failed: "of another installation"},
 		"another has another installation's":  {one: theirs(), two: none(), three: none(), failed: "of another installation"},
@@ -158,15 +160,20 @@ func TestAnIdentityStays(t *testing.T) {
 
 // TestAnotherInstallationTouchesNothing: what was carried out under another name stays so; a record of nothing is forgotten.
 func TestAnotherInstallationTouchesNothing(t *testing.T) {
+	there := func(found bool) *Side { return &Side{Observed: &backends.Observation{Found: found}} }
 	for name, test := range map[string]struct {
 		recorded string
-		found    bool
+		side     *Side
 		reason   string
+		failed   string
+		asks     bool
 		forgets  bool
 	}{
-		"the same":                     {},
-		"another":                      {"other", true, v1alpha1.ReasonNameConflict, false},
-		"another, which never had any": {"other", false, "", true},
+		"the same":                          {side: there(true)},
+		"another":                           {recorded: "other", side: there(true), reason: v1alpha1.ReasonNameConflict},
+		"another, which never had any":      {recorded: "other", side: there(false), forgets: true},
+		"another, which was not looked for": {recorded: "other", asks: true},
+		"another, whose backend is away":    {recorded: "other", side: &Side{Err: errors.New("away")}, failed: "away"},
 	} {
 		d := unclaimed(t)
 		recorded := test.recorded
@@ -175,15 +182,20 @@ func TestAnotherInstallationTouchesNothing(t *testing.T) {
 		}
 		d.in.FleetWorkload.Status = v1alpha1.FleetWorkloadStatus{Backend: "two", Workload: d.record.workload, Identity: recorded}
 		d.record.backend, d.record.placement = "two", &v1alpha1.PlacementRecord{}
-		side := func() *Side { return &Side{Observed: &backends.Observation{Found: test.found}} }
-		d.in.Sides = map[string]*Side{"one": {Observed: &backends.Observation{}}, "two": side(), "three": {Err: errors.New("away")}}
+		d.in.Sides = map[string]*Side{"one": there(false), "two": test.side, "three": {Err: errors.New("away")}}
 		d.spec, d.here = d.in.FleetWorkload, d.in.FleetWorkload
 		err := d.identify()
 		var why *stalled
 		if is := errors.As(err, &why); is != (test.reason != "") || is && (why.reason != test.reason || !strings.Contains(why.message, `"prod"`)) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if d.forgets != test.forgets || d.forgets != errors.Is(err, errEnough) || d.forgets != (d.record.placement == nil) {
+		if failed := err != nil && why == nil && !errors.Is(err, errEnough); failed != (test.failed != "") || failed && err.Error() != test.failed {
+			t.Errorf("%s: %v", name, err)
+		}
+		if asks := len(d.Reads.Sides) > 0; asks != test.asks || (asks || d.forgets) != errors.Is(err, errEnough) {
+			t.Errorf("%s: it asks for %+v, %v", name, d.Reads.Sides, err)
+		}
+		if d.forgets != test.forgets || d.forgets != (d.record.placement == nil) {
 			t.Errorf("%s: it is forgotten: %v, with %+v, %v", name, d.forgets, d.record, err)
 		}
 		if status := d.result().Status; !test.forgets && status.Identity != recorded || test.forgets && status.Identity != "" {
