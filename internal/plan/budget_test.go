@@ -268,6 +268,14 @@ func TestBudgetsAllowAsMuchAsTheySay(t *testing.T) {
 		"objects": func(more int) error {
 			return checkSizes(workload(small(maxObjects-objectsIn([]byte(deployment))+more), nil))
 		},
+		"objects of companions": func(more int) error {
+			return checkSizes(workload(deployment, carrying(small(maxObjects-objectsIn([]byte(deployment))-1+more), `{}`)))
+		},
+		"dependencies": func(more int) error {
+			large := &unstructured.Unstructured{Object: map[string]any{"a": strings.Repeat("x", maxCarried>>10-9)}}
+			all := []backends.Companion{{Object: large}, {Object: &unstructured.Unstructured{}, Clusters: []string{"m1"}}}
+			return CheckDependencies(all[:1+more], 1<<10)
+		},
 		"objects that travel along": func(more int) error { return CheckCarriers("spec.dependencies", maxCarriers/10+more, 10) },
 		"trying overrides": func(more int) error {
 			p.size = maxOverriding - p.overrides.Cost(0, "") + int64(more)
@@ -277,6 +285,9 @@ func TestBudgetsAllowAsMuchAsTheySay(t *testing.T) {
 		"sets of overrides": func(more int) error {
 			return (&manifests{variants: maxVariants - p.overrides.Cost(size, "1") + int64(more)}).spendOverridden(p, "1")
 		},
+		"objects of sets of overrides": func(more int) error {
+			return (&manifests{objects: maxMade - p.objects + more}).spendOverridden(p, "1")
+		},
 		"manifests": func(more int) error {
 			return (&manifests{size: maxManifests - p.overrides.Size(size, "1") + int64(more)}).spend(p, variation{overrides: "1"})
 		},
@@ -284,6 +295,14 @@ func TestBudgetsAllowAsMuchAsTheySay(t *testing.T) {
 		if enough, tooMuch := refused(0), refused(1); enough != nil || tooMuch == nil {
 			t.Errorf("%s: %v, and with one more: %v", name, enough, tooMuch)
 		}
+	}
+}
+
+// TestObjectsThatTravelAlongAreCountedOnAllClusters: a person sees what to have fewer of.
+func TestObjectsThatTravelAlongAreCountedOnAllClusters(t *testing.T) {
+	err := CheckCarriers("spec.companions", 17, 1000)
+	if err == nil || !strings.Contains(err.Error(), "on 1000 clusters they are 17000 together, and the limit is 16000") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -116,10 +116,7 @@ func companion(
 	notes = []string{noteStripped(at, keys), stripSelfRemoval(at, clean, kinds.For(clean.GroupVersionKind()))}
 	clean.SetNamespace(fw.Namespace)
 	setMarks(clean, string(fw.UID))
-	annotations := clean.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := clean.GetAnnotations() // the marks are among them
 	annotations[v1alpha1.AnnotationOwner] = fw.Namespace + "/" + fw.Name
 	clean.SetAnnotations(annotations)
 	return backends.Companion{Object: clean, Resource: resource}, notes, nil

@@ -28,7 +28,7 @@ func carrying(manifests ...string) func(*v1alpha1.FleetWorkload) {
 
 func TestCompanionsAreMarkedAndSorted(t *testing.T) {
 	p, err := New(workload(deployment, carrying(
-		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"x","labels":{"a":"b"}},"spec":{"ports":[{"port":80}]},"status":{}}`,
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","uid":"x","labels":{"a":"b"},"annotations":{"c":"d"}},"spec":{"ports":[{"port":80}]},"status":{}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"k":"v"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`,
 	)), kinds)
@@ -38,10 +38,13 @@ func TestCompanionsAreMarkedAndSorted(t *testing.T) {
 	var got []string
 	for _, c := range p.Companions {
 		if c.Shared || c.Object.GetNamespace() != "shop" || c.Object.GetLabels()[v1alpha1.LabelUID] != "u1" ||
-			c.Object.GetAnnotations()[v1alpha1.AnnotationOwner] != "shop/web" || c.Object.Object["status"] != nil || c.Object.GetUID() != "" {
+			c.Object.GetAnnotations()[v1alpha1.AnnotationOwner] != "shop/web" || c.Object.GetAnnotations()[v1alpha1.AnnotationRevision] == "" || c.Object.Object["status"] != nil || c.Object.GetUID() != "" {
 			t.Errorf("got %v", c.Object.Object)
 		}
 		got = append(got, c.Resource+"/"+c.Object.GetName())
+	}
+	if service := p.Companions[2].Object; service.GetLabels()["a"] != "b" || service.GetAnnotations()["c"] != "d" {
+		t.Errorf("an author's own are lost: %v", service.Object["metadata"])
 	}
 	if diff := cmp.Diff([]string{"configmaps/a", "configmaps/b", "services/web"}, got); diff != "" {
 		t.Error(diff)
