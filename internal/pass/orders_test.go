@@ -219,6 +219,9 @@ func TestOnlyThePresentManifestIsHealthy(t *testing.T) {
 			t.Errorf("%s: healthy is %v", name, got)
 		}
 	}
+	if moving(t).healthy(nil) {
+		t.Error("none are healthy, where all that are wanted are paused")
+	}
 }
 
 // TestWhatTellsEditsApart (law 2): an edit excuses what it asks for, so that a scale must not look like another placement, nor another
