@@ -318,6 +318,16 @@ func TestFacts(t *testing.T) {
 	if got := d.facts(nil).Migrating; got != "" {
 		t.Errorf("of a move that has not begun it says %q", got)
 	}
+	if got := d.facts(nil); got.Settled || !got.Reported {
+		t.Errorf("before replicas are divided it says %+v", got)
+	}
+	d.placed.targets = []backends.Target{{Cluster: "m1"}}
+	if !d.facts(nil).Settled {
+		t.Error("that replicas are divided is not said")
+	}
+	if d.observed = nil; d.facts(nil).Reported {
+		t.Error("what nobody was asked for is taken for a report")
+	}
 }
 
 // TestAPausedClusterIsReported: as one that is wanted with what it keeps, once that is decided.
