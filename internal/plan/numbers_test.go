@@ -99,6 +99,20 @@ func TestClustersHaveTheirOwnNumbers(t *testing.T) {
 	}
 }
 
+// TestNumbersAreListedAsFarAsThereIsRoom: of how many clusters a message has none is said.
+func TestNumbersAreListedAsFarAsThereIsRoom(t *testing.T) {
+	for clusters, want := range map[int]string{10: "m0008 1, m0009 1)", 11: "m0009 1, and 1 more)"} {
+		many, names := fleetOf(clusters)
+		p, err := New(workload(deployment, with(divided(99), numbered(1, names...))), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Shares(many, names, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %d: %v", clusters, err)
+		}
+	}
+}
+
 // TestNumbersBesideRoom: what is left of the total is divided by the room of the other clusters.
 func TestNumbersBesideRoom(t *testing.T) {
 	p, err := New(workload(asking, with(func(fw *v1alpha1.FleetWorkload) {

@@ -89,6 +89,36 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// As much is looked at, and named, as the limits say.
+func TestRightsAreNamedWhereTheyAreFew(t *testing.T) {
+	refer := func(name string, n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf(`{"op":"add","path":"/spec/template/spec/containers/0/envFrom/-","value":{"secretRef":{"name":"%s%d"}}}`, name, i))
+		}
+		return all
+	}
+	for _, test := range []struct {
+		overrides, names int
+		named            bool
+	}{{combinedOverrides, 1, true}, {combinedOverrides + 1, 1, false}, {1, namedNeeds - 1, true}, {1, namedNeeds, false}} {
+		var overrides []v1alpha1.Override
+		for i := range test.overrides {
+			name := fmt.Sprintf("m%d", i)
+			overrides = append(overrides, patching(name, refer(name, test.names)...))
+		}
+		needs := shipping(t, overrides...).NeedsAnywhere()
+		if named := len(needs) == 1+test.overrides*test.names; named != test.named || !named && needs[0].Name != "" {
+			t.Errorf("%d overrides with %d names: %d needs, the first of %q", test.overrides, test.names, len(needs), needs[0].Name)
+		}
+	}
+	p := shipping(t, patching("m1", refer("eu", 1)...))
+	for size, named := range map[int]bool{combinedBytes / 2: true, combinedBytes/2 + 1: false} {
+		if p.size = int64(size); (p.NeedsAnywhere()[0].Name != "") != named {
+			t.Errorf("%d bytes: named are %v", size, p.NeedsAnywhere())
+		}
+	}
+}
+
 // Nothing is read of what does not travel.
 func TestWhatStaysNeedsNoRight(t *testing.T) {
 	p := shipping(t)

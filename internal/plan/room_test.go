@@ -115,3 +115,33 @@ func TestNoRoom(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestByRoom: only where replicas are divided, and not by weights.
+func TestByRoom(t *testing.T) {
+	prefers := func(preference v1alpha1.DivisionPreference) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) {
+			divided(6)(fw)
+			fw.Spec.Placement.Division.Preference = preference
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.FleetWorkload)
+		want   bool
+	}{
+		"duplicated":         {duplicated(6), false},
+		"by weights":         {prefers(v1alpha1.DivisionPreferenceWeighted), false},
+		"by what is free":    {prefers(v1alpha1.DivisionPreferenceAvailableCapacity), true},
+		"on few, if they do": {prefers(v1alpha1.DivisionPreferenceAggregated), true},
+	} {
+		p, err := New(workload(asking, test.change), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.ByRoom(); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if p.Replicas = nil; p.ByRoom() {
+			t.Errorf("%s: without replicas, too", name)
+		}
+	}
+}
