@@ -352,3 +352,39 @@ func TestSharesAreRefusedByField(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatMakesAnotherRevision (law 4): whatever makes another manifest on some cluster, replicas left out; reports on an older one do not count.
+func TestWhatMakesAnotherRevision(t *testing.T) {
+	tagged := func(name, tag string, clusters ...string) v1alpha1.Override {
+		return v1alpha1.Override{
+			Name: name, Clusters: &v1alpha1.ClusterSelector{Names: clusters}, Images: []v1alpha1.ImageOverride{{Container: "web", Tag: tag}},
+		}
+	}
+	revision := func(template string, overrides ...v1alpha1.Override) string {
+		p, err := New(workload(template, with(nil, overrides...)), kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Revision
+	}
+	two := tagged("eu", "2", "m1")
+	numberedToo := two
+	numberedToo.Replicas = new(int32)
+	for name, test := range map[string]struct {
+		before, after string
+		same          bool
+	}{
+		"another image":                {revision(deployment), revision(strings.Replace(deployment, "nginx:1", "nginx:2", 1)), false},
+		"an override":                  {revision(deployment), revision(deployment, two), false},
+		"another value in it":          {revision(deployment, two), revision(deployment, tagged("eu", "3", "m1")), false},
+		"other clusters":               {revision(deployment, two), revision(deployment, tagged("eu", "2", "m2")), false},
+		"another name of the override": {revision(deployment, two), revision(deployment, tagged("us", "2", "m1")), true},
+		"a number in it":               {revision(deployment, two), revision(deployment, numberedToo), true},
+		"an override of a number":      {revision(deployment), revision(deployment, numbered(3, "m1")), true},
+		"such a one beside another":    {revision(deployment, two), revision(deployment, two, numbered(3, "m1")), true},
+	} {
+		if same := test.before == test.after; same != test.same {
+			t.Errorf("%s: %s becomes %s", name, test.before, test.after)
+		}
+	}
+}
