@@ -71,6 +71,12 @@ func TestOnAnAPIServer(t *testing.T) {
 		t.Errorf("a token of another account: %v", err)
 	}
 
+	release := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: "sh.helm.release.v1.fleetworkload.v1"}}
+	create(t, admin, release)
+	if err := renewed.Update(t.Context(), release); !apierrors.IsForbidden(err) {
+		t.Errorf("it writes a Secret that is no kubeconfig: %v", err)
+	}
+
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: "fleetworkload-tokens"}}
 	if err := admin.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)

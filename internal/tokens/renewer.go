@@ -154,7 +154,7 @@ func (r *Renewer) replace(ctx context.Context, backend config.Backend, secret *c
 	renewed.Data[key] = kubeconfig
 	switch err := r.Client.Update(ctx, renewed); {
 	case apierrors.IsForbidden(err):
-		return Token{}, fmt.Errorf("write Secret %s/%s: %w: let the operator update it, as config/rbac/management does", secret.Namespace, secret.Name, err)
+		return Token{}, fmt.Errorf("write Secret %s/%s: %w: name it in the Role fleetworkload-management, by which the operator may update it", secret.Namespace, secret.Name, err)
 	case err != nil:
 		return Token{}, fmt.Errorf("write Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}

@@ -88,7 +88,7 @@ func TestRenewed(t *testing.T) {
 			failed: "over; the token ended at 2026-01-02T00:00:00Z: make another one with kubectl fw kubeconfig karmada --backend-kubeconfig FILE --secret karmada-kubeconfig"},
 		"somebody writes it too": {after: "1h", now: due, written: apierrors.NewConflict(corev1.Resource("secrets"), "karmada-kubeconfig", nil)},
 		"it cannot be written":   {after: "1h", now: due, written: errors.New("no"), failed: "write Secret fleetworkload-system/karmada-kubeconfig: no"},
-		"it may not be written":  {after: "1h", now: due, written: forbidden, failed: "no: let the operator update it, as config/rbac/management does"},
+		"it may not be written":  {after: "1h", now: due, written: forbidden, failed: "no: name it in the Role fleetworkload-management, by which the operator may update it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := token

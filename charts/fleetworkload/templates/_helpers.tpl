@@ -49,6 +49,31 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml $rules -}}
 {{- end -}}
 
+{{- /* The Secrets with the backends' kubeconfigs, each once. */ -}}
+{{- define "fleetworkload.kubeconfigs" -}}
+{{- $names := list -}}
+{{- range .Values.backends -}}
+{{- with dig "connection" "secretRef" "name" "" . -}}
+{{- $names = append $names . -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml (uniq $names) -}}
+{{- end -}}
+
+{{- /* The rules of a Role, with these names where it has some, and without those that are for no object then. */ -}}
+{{- define "fleetworkload.named" -}}
+{{- $names := .names -}}
+{{- $rules := list -}}
+{{- range .rules -}}
+{{- if not .resourceNames -}}
+{{- $rules = append $rules . -}}
+{{- else if $names -}}
+{{- $rules = append $rules (merge (dict "resourceNames" $names) .) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $rules -}}
+{{- end -}}
+
 {{- define "fleetworkload.config" -}}
 apiVersion: config.fleetworkload.io/v1alpha1
 kind: OperatorConfiguration

@@ -258,6 +258,35 @@ func TestNoRoleIsTooStrong(t *testing.T) {
 	}
 }
 
+// TestWhichSecretsAreWritten: of the Secrets of its namespace, the operator may write those with kubeconfigs whose tokens it renews. Helm's releases,
+// which are there too, would let it have anything installed.
+func TestWhichSecretsAreWritten(t *testing.T) {
+	secret := func(backend, name string) object {
+		return object{"name": backend, "type": "Karmada", "connection": object{"secretRef": object{"name": name}}}
+	}
+	for name, test := range map[string]struct {
+		backends []any
+		want     []any
+	}{
+		"two, one of them twice": {[]any{secret("a", "one"), secret("b", "two"), secret("c", "one")}, []any{"one", "two"}},
+		"none":                   {[]any{object{"name": "ocm", "type": "OCM", "connection": object{"inCluster": object{}}}}, nil},
+	} {
+		var got []any
+		for _, rule := range at(t, mustRender(t, object{"backends": test.backends}).get(t, "Role/fleetworkload-management"), "rules").([]any) {
+			rule := rule.(object)
+			if !slices.Contains(rule["resources"].([]any), any("secrets")) || !slices.Contains(rule["verbs"].([]any), any("update")) {
+				continue
+			}
+			if got, _ = rule["resourceNames"].([]any); len(got) == 0 {
+				t.Errorf("%s: it may write all Secrets", name)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: it may write %v", name, got)
+		}
+	}
+}
+
 // TestTheSameObjects: neither way to install leaves something out.
 func TestTheSameObjects(t *testing.T) {
 	chart, config := mustRender(t, nil), build(t, "default")
