@@ -2,6 +2,7 @@
 package tokens
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -129,12 +131,17 @@ func of(raw []byte) (*clientcmdapi.Config, *clientcmdapi.AuthInfo, error) {
 	return cfg, cfg.AuthInfos[current.AuthInfo], nil
 }
 
-// with is a kubeconfig with another token for the user of its current context. All else stays.
+// with is a kubeconfig with another token for the user of its current context. All else stays, byte for byte where the token of before stands in one
+// piece and first: people's comments and order are theirs.
 func with(raw []byte, token Token) ([]byte, error) {
 	cfg, user, err := of(raw)
 	if err != nil {
 		return nil, err
 	}
+	replaced := bytes.Replace(raw, []byte(user.Token), []byte(token.Text), 1)
 	user.Token = token.Text
+	if got, err := clientcmd.Load(replaced); err == nil && equality.Semantic.DeepEqual(got, cfg) {
+		return replaced, nil
+	}
 	return clientcmd.Write(*cfg)
 }

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fleetworkload/fleetworkload/internal/config"
@@ -88,6 +90,59 @@ func TestTheOperatorTakesWhatIsMade(t *testing.T) {
 		change(other)
 		if _, err := Kubeconfig(other, token); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// byHand is what a person has written: with a comment, an order of their own and a second user.
+const byHand = `# ours
+kind: Config
+apiVersion: v1
+current-context: b
+contexts:
+- {name: a, context: {cluster: c, user: other}}
+- {name: b, context: {cluster: c, user: operator}}
+users:
+- name: other
+  user: {token: OTHER}
+- name: operator
+  user:
+    token: TOKEN # renewed
+clusters:
+- {name: c, cluster: {server: "https://example.test"}}
+`
+
+// TestAllElseStays: byte for byte where that is possible, and the same in any case.
+func TestAllElseStays(t *testing.T) {
+	for name, test := range map[string]struct {
+		raw, token string
+		stays      bool
+	}{
+		"it stands in its place":    {raw: strings.Replace(byHand, "TOKEN", "old", 1), token: "new", stays: true},
+		"two have the same":         {raw: strings.NewReplacer("OTHER", "old", "TOKEN", "old").Replace(byHand), token: "new"},
+		"it stands over two lines":  {raw: strings.Replace(byHand, "TOKEN # renewed", "old\n      old", 1), token: "new"},
+		"its text stands elsewhere": {raw: strings.NewReplacer("# ours", "# old", "TOKEN", `"o\x6cd"`).Replace(byHand), token: "new"},
+		"there was none":            {raw: strings.Replace(byHand, "TOKEN", "", 1), token: "new"},
+		"YAML must quote it":        {raw: strings.Replace(byHand, "TOKEN", "old", 1), token: "{[ #"},
+	} {
+		got, err := with([]byte(test.raw), Token{Text: test.token})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want, err := clientcmd.Load([]byte(test.raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.AuthInfos["operator"].Token = test.token
+		read, err := clientcmd.Load(got)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, got)
+		}
+		if diff := cmp.Diff(want, read); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if stays := string(got) == strings.Replace(byHand, "TOKEN", test.token, 1); stays != test.stays {
+			t.Errorf("%s: stays byte for byte: %v\n%s", name, stays, got)
 		}
 	}
 }
