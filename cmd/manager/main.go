@@ -281,7 +281,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	}
 	if err := mgr.Add(&tokens.Renewer{
 		Client: mgr.GetClient(), Namespace: opts.namespace, Backends: cfg.Backends, Source: source, Request: tokens.Again,
-		Expires: measures.TokenExpires, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("tokens"),
+		Expires: measures.TokenExpires, Recorder: mgr.GetEventRecorder("fleetworkload"), Clock: clock.RealClock{}, Log: ctrl.Log.WithName("tokens"),
 	}); err != nil {
 		return fmt.Errorf("add the renewal of tokens: %w", err)
 	}

@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 // patience bounds one look at a token, so that a backend without an answer does not end the looking.
@@ -35,8 +37,10 @@ type Renewer struct {
 	Request func(ctx context.Context, cfg *rest.Config, token Token) (Token, error)
 	// Expires is told until when the token of a backend holds, renewed here or not, and the zero time when nothing says so; nil tells nobody.
 	Expires func(backend string, at time.Time)
-	Clock   clock.WithTicker
-	Log     logr.Logger
+	// Recorder gets Events of the Secrets: TokenRenewed, and TokenNotRenewed with what the log has.
+	Recorder events.EventRecorder
+	Clock    clock.WithTicker
+	Log      logr.Logger
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: one replica renews, and all use what it wrote.
@@ -68,6 +72,7 @@ func (r *Renewer) keep(ctx context.Context, backend config.Backend) {
 		case err.Error() != said && ctx.Err() == nil:
 			said = err.Error()
 			log.Error(err, "The token of a backend is not renewed")
+			r.warn(ctx, backend, said)
 		}
 		select {
 		case <-ctx.Done():
@@ -75,6 +80,15 @@ func (r *Renewer) keep(ctx context.Context, backend config.Backend) {
 		case <-ticker.C():
 		}
 	}
+}
+
+// warn tells whoever looks at the Secret.
+func (r *Renewer) warn(ctx context.Context, backend config.Backend, message string) {
+	secret := &corev1.Secret{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: backend.Connection.SecretRef.Name}, secret); err != nil {
+		return // the log has it
+	}
+	r.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, "TokenNotRenewed", "Renew", "%s", pass.Note("backend "+backend.Name+": "+message))
 }
 
 // look renews the token of one backend if it is time. Its error is why the token is not renewed, also while the next try waits.
@@ -120,6 +134,8 @@ func (r *Renewer) renew(ctx context.Context, backend config.Backend, secret *cor
 		t.renewed(r.Clock.Now(), next)
 		r.tell(backend.Name, next.Expires)
 		log.Info("Renewed the token of a backend", "until", next.Expires.UTC())
+		r.Recorder.Eventf(secret, nil, corev1.EventTypeNormal, "TokenRenewed", "Renew", "backend %s: the token holds until %s", backend.Name,
+			next.Expires.UTC().Format(time.RFC3339))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -137,7 +138,7 @@ func TestRenewed(t *testing.T) {
 
 func renewer(c client.Client, clock *clocktesting.FakeClock) *Renewer {
 	return &Renewer{
-		Client: c, Namespace: "fleetworkload-system", Clock: clock, Log: logr.Discard(),
+		Client: c, Namespace: "fleetworkload-system", Clock: clock, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
 		Source: connection.KubeconfigSource{Secrets: c, Namespace: "fleetworkload-system"},
 	}
 }
@@ -238,6 +239,8 @@ func TestRenewerGoesOn(t *testing.T) {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
+	recorder := events.NewFakeRecorder(10)
+	r.Recorder = recorder
 	r.Log = funcr.New(func(_, args string) { said <- args }, funcr.Options{})
 	r.Backends = []config.Backend{
 		{Name: "here"}, {Name: "missing", Connection: config.Connection{SecretRef: &config.SecretRef{Name: "missing"}}},
@@ -269,6 +272,11 @@ func TestRenewerGoesOn(t *testing.T) {
 	}
 	if second := <-said; !strings.Contains(second, "Renewed the token") || strings.Contains(second, ".signature") {
 		t.Errorf("it says %s", second)
+	}
+	for _, want := range []string{"Warning TokenNotRenewed backend karmada: away; the token holds until ", "Normal TokenRenewed backend karmada: the token holds until "} {
+		if got := <-recorder.Events; !strings.HasPrefix(got, want) || strings.Contains(got, ".signature") {
+			t.Errorf("an Event says %s, not %s", got, want)
+		}
 	}
 	cancel()
 	if err := <-done; err != nil {
