@@ -209,6 +209,26 @@ func TestTheNamespaceStaysWhereItIs(t *testing.T) {
 	}
 }
 
+// TestNotesOnKubeconfigs: where the operator runs they say which Secrets it expects, and on a backend how such a one is made.
+func TestNotesOnKubeconfigs(t *testing.T) {
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = kubeVersion
+	for want, values := range map[string]object{
+		"expects Secret hub with key kubeconfig in this namespace": {"backends": []any{object{"name": "ocm", "type": "OCM", "connection": object{"secretRef": object{"name": "hub"}}}}},
+		"kubectl fw kubeconfig BACKEND --backend-kubeconfig FILE --service-account robot --service-account-namespace " + namespace: {
+			"manager": object{"enabled": false}, "serviceAccount": object{"name": "robot"},
+		},
+	} {
+		files, err := renderFiles(t, values, capabilities)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := files["fleetworkload/templates/NOTES.txt"]; !strings.Contains(notes, want) {
+			t.Errorf("the notes lack %q:\n%s", want, notes)
+		}
+	}
+}
+
 func TestRulesAreEqual(t *testing.T) {
 	chart := mustRender(t, object{"rbac": object{"karmada": true}})
 	roles := 0
