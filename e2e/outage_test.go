@@ -79,16 +79,19 @@ func keeps(ctx context.Context, fw *v1alpha1.FleetWorkload, pods map[string]stri
 // Law 8: a lost backend costs nothing.
 var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm"), long, Ordered, ContinueOnFailure, func() {
 	var (
-		o         *operator
+		replicas  pair
 		namespace string
 		fw        = map[string]*v1alpha1.FleetWorkload{}
 		pods      = map[string]map[string]string{}
 	)
-	proxyOf := func(backend string) *proxy.Proxy {
-		if backend == "karmada" {
-			return o.karmada
+	set := func(backend string, mode proxy.Mode) {
+		for _, o := range replicas {
+			at := o.ocm
+			if backend == "karmada" {
+				at = o.karmada
+			}
+			at.Set(mode)
 		}
-		return o.ocm
 	}
 	other := map[string]string{"karmada": "ocm", "ocm": "karmada"}
 
@@ -104,20 +107,20 @@ var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		o, namespace = ownOperator(ctx, "outage", operatorOptions{})
+		replicas, namespace = ownPair(ctx, "outage", operatorOptions{})
 		for _, backend := range backends {
 			fw[backend] = workload(namespace, "on-"+backend, backend, deployment, 2)
 		}
 	})
 
 	It("does not keep the operator from starting and serving the other", func(ctx SpecContext) {
-		o.karmada.Set(proxy.Refuse)
-		o.start(ctx)
+		set("karmada", proxy.Refuse)
+		replicas.start(ctx)
 		create(ctx, fw["karmada"])
 		create(ctx, fw["ocm"])
 		becomesReady(ctx, fw["ocm"])
 		unavailable(ctx, fw["karmada"], `backend "karmada"`, "nothing is changed meanwhile")
-		o.karmada.Set(proxy.Forward)
+		set("karmada", proxy.Forward)
 		becomesReady(ctx, fw["karmada"])
 		for _, backend := range backends {
 			pods[backend] = podUIDs(ctx, fw[backend])
@@ -137,26 +140,26 @@ var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm
 			{"refuses the operator's token", proxy.Unauthorized, []string{"Unauthorized", "renew the credentials"}},
 		} {
 			It("keeps everything when "+backend+" "+outage.text, func(ctx SpecContext) {
-				proxyOf(backend).Set(outage.mode)
-				DeferCleanup(func() { proxyOf(backend).Set(proxy.Forward) })
+				set(backend, outage.mode)
+				DeferCleanup(func() { set(backend, proxy.Forward) })
 				unavailable(ctx, fw[backend], append(outage.parts, `backend "`+backend+`"`)...)
 				keeps(ctx, fw[backend], pods[backend])
 				goesOn(ctx, backend)
-				proxyOf(backend).Set(proxy.Forward)
+				set(backend, proxy.Forward)
 				becomesReady(ctx, fw[backend])
 				Expect(podUIDs(ctx, fw[backend])).To(Equal(pods[backend]))
 			})
 		}
 
 		It("takes an edit and a deletion that came meanwhile, on "+backend, func(ctx SpecContext) {
-			proxyOf(backend).Set(proxy.Refuse)
-			DeferCleanup(func() { proxyOf(backend).Set(proxy.Forward) })
+			set(backend, proxy.Refuse)
+			DeferCleanup(func() { set(backend, proxy.Forward) })
 			edit(ctx, fw[backend], func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(1)) })
 			doomed := create(ctx, workload(namespace, "doomed-"+backend, backend, deployment, 1))
 			unavailable(ctx, fw[backend])
 			unavailable(ctx, doomed)
 			Expect(hub().Delete(ctx, doomed)).To(Succeed())
-			proxyOf(backend).Set(proxy.Forward)
+			set(backend, proxy.Forward)
 			becomesReady(ctx, fw[backend])
 			w := want{1, imageOld, "info"}
 			m := world.members
@@ -171,8 +174,27 @@ var _ = Describe("A backend that is lost", Label("laws", "law8", "karmada", "ocm
 	}
 
 	It("was never mended by a restart", func() {
-		Expect(o.current().ended()).To(BeFalse())
+		for _, o := range replicas {
+			Expect(o.current().ended()).To(BeFalse())
+		}
 	})
+
+	for _, backend := range backends {
+		It("keeps everything when the leader is lost while "+backend+" is", func(ctx SpecContext) {
+			set(backend, proxy.Refuse)
+			DeferCleanup(func() { set(backend, proxy.Forward) })
+			unavailable(ctx, fw[backend], `backend "`+backend+`"`)
+			leader, standby := replicas.roles(ctx)
+			leader.kill()
+			Eventually(standby.leads).WithContext(ctx).WithTimeout(withinLease).Should(BeTrue())
+			goesOn(ctx, backend)
+			keeps(ctx, fw[backend], pods[backend])
+			set(backend, proxy.Forward)
+			becomesReady(ctx, fw[backend])
+			Expect(podUIDs(ctx, fw[backend])).To(Equal(pods[backend]))
+			leader.start(ctx)
+		})
+	}
 })
 
 // mayUpdate lets the operator update a Secret that config/rbac/management does not name.

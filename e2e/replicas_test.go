@@ -52,42 +52,59 @@ func (o *operator) givesUp(ctx context.Context) {
 	Expect(o.logTail(5)).To(ContainSubstring("leader election lost"))
 }
 
+// withinLease is how soon a lost leader is replaced. A lease holds for 15 seconds, and who stands by looks each 2 seconds, or 20 % later
+// (controller-runtime pkg/manager, client-go tools/leaderelection). What is left is for a busy machine.
+const withinLease = 15*time.Second + 2400*time.Millisecond + 10*time.Second
+
+// pair are two replicas, as the operator is installed.
+type pair [2]*operator
+
+// ownPair are two replicas that are not started yet, and the namespace that they watch, for one container or spec.
+func ownPair(ctx context.Context, name string, opts operatorOptions) (p pair, namespace string) {
+	GinkgoHelper()
+	opts.replica = true
+	p[0], namespace = ownOperator(ctx, name, opts)
+	p[1] = newOperator(name+"-2", p[0].opts)
+	DeferCleanup(func(ctx SpecContext) {
+		p[1].stop(ctx)
+		p[1].close()
+	})
+	return p, namespace
+}
+
+// start starts both.
+func (p pair) start(ctx context.Context) {
+	GinkgoHelper()
+	for _, o := range p {
+		o.start(ctx)
+	}
+}
+
+// roles are who leads and who stands by.
+func (p pair) roles(ctx context.Context) (leader, standby *operator) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		var lead []*operator
+		for i, o := range p {
+			is, err := o.leads()
+			g.Expect(err).NotTo(HaveOccurred())
+			if is {
+				lead, standby = append(lead, o), p[1-i]
+			}
+		}
+		g.Expect(lead).To(HaveLen(1))
+		leader = lead[0]
+	}).WithContext(ctx).WithTimeout(withinLease).WithPolling(100 * time.Millisecond).Should(Succeed())
+	return leader, standby
+}
+
 // Laws 1 and 6, as the operator is installed: two replicas, of which one leads.
 var _ = Describe("A leader that is lost in a hand-over", Label("laws", "law6", "handover", "karmada", "ocm"), Ordered, long, func() {
-	// A lease holds for 15 seconds, and who stands by looks each 2 seconds, or 20 % later (controller-runtime pkg/manager, client-go
-	// tools/leaderelection). What is left is for a busy machine.
-	const withinLease = 15*time.Second + 2400*time.Millisecond + 10*time.Second
-
-	var replicas [2]*operator
+	var replicas pair
 	BeforeAll(func(ctx SpecContext) {
-		replicas[0], _ = ownOperator(ctx, "first", operatorOptions{everywhere: true, replica: true, webhook: true})
-		replicas[1] = newOperator("second", operatorOptions{everywhere: true, replica: true, webhook: true})
-		DeferCleanup(func(ctx SpecContext) {
-			replicas[1].stop(ctx)
-			replicas[1].close()
-		})
-		for _, o := range replicas {
-			o.start(ctx)
-		}
+		replicas, _ = ownPair(ctx, "replica", operatorOptions{everywhere: true, webhook: true})
+		replicas.start(ctx)
 	})
-
-	// roles are who leads and who stands by.
-	roles := func(ctx context.Context) (leader, standby *operator) {
-		GinkgoHelper()
-		Eventually(func(g Gomega) {
-			var lead []*operator
-			for i, o := range replicas {
-				is, err := o.leads()
-				g.Expect(err).NotTo(HaveOccurred())
-				if is {
-					lead, standby = append(lead, o), replicas[1-i]
-				}
-			}
-			g.Expect(lead).To(HaveLen(1))
-			leader = lead[0]
-		}).WithContext(ctx).WithTimeout(withinLease).WithPolling(100 * time.Millisecond).Should(Succeed())
-		return leader, standby
-	}
 
 	It("is not missed by the webhook: each replica answers it, with a certificate that is trusted", func(ctx SpecContext) {
 		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
@@ -103,7 +120,7 @@ var _ = Describe("A leader that is lost in a hand-over", Label("laws", "law6", "
 			},
 		})
 		Expect(err).NotTo(HaveOccurred())
-		leader, standby := roles(ctx)
+		leader, standby := replicas.roles(ctx)
 		for _, o := range []*operator{leader, standby} {
 			answer, err := server.Post("https://"+o.webhook+"/validate-fleetworkload", "application/json", bytes.NewReader(review))
 			Expect(err).NotTo(HaveOccurred())
@@ -120,7 +137,7 @@ var _ = Describe("A leader that is lost in a hand-over", Label("laws", "law6", "
 		convoys := newConvoys(ctx, "replicas", func(namespace, backend string) *livedOn {
 			return carried(workload(namespace, "web", backend, cloneSet, 4), cloneSet)
 		})
-		leader, standby := roles(ctx)
+		leader, standby := replicas.roles(ctx)
 		leader.journal.Reset()
 		turn(ctx, named(convoys)...)
 		writes := 1 + rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0)).IntN(40)
