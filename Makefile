@@ -123,10 +123,10 @@ scenarios: ## Run the operator's scenarios (E2E_ARGS=--label-filter=ocm, E2E_PRO
 	@hack/e2e scenarios
 
 .PHONY: upgrade
-upgrade: ## Upgrade from an earlier commit and roll back, with hand-overs under way (BEFORE=<commit>; LAB_DIR=.lab reuses a fleet)
+upgrade: $(BIN)/helm ## Upgrade the chart of an earlier commit and roll back, with hand-overs under way (BEFORE=<commit>; LAB_DIR=.lab reuses a fleet)
 	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; git archive '$(BEFORE)' | tar -x -C "$$before"; \
 	go build -C "$$before" -buildvcs=false -o bin/manager ./cmd/manager; \
-	E2E_BEFORE="$$before" E2E_PROCS=1 E2E_ARGS='--label-filter=upgrade' hack/e2e scenarios
+	E2E_BEFORE="$$before" E2E_HELM='$(CURDIR)/$(BIN)/helm' E2E_PROCS=1 E2E_ARGS='--label-filter=upgrade' hack/e2e scenarios
 
 .PHONY: soak
 soak: ## Hunt with random edits and faults, then run the sweeps whole (SECONDS=600, SEED=n, SWEEPS=none leaves them out)
@@ -235,6 +235,9 @@ $(BIN)/controller-gen: $(TOOLS)
 
 $(BIN)/crd-ref-docs: $(TOOLS)
 	$(call tool,github.com/elastic/crd-ref-docs)
+
+$(BIN)/helm: $(TOOLS)
+	$(call tool,helm.sh/helm/v3/cmd/helm)
 
 $(BIN)/golangci-lint: $(TOOLS)
 	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)

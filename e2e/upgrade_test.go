@@ -6,12 +6,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -22,8 +26,13 @@ import (
 	"github.com/fleetworkload/fleetworkload/e2e/proxy"
 )
 
-// The release before: its tree, with the manager built at bin/manager (make upgrade BEFORE=<commit>).
-const envBefore = "E2E_BEFORE"
+// Of make upgrade BEFORE=<commit>.
+const (
+	// envBefore is the tree of the release before, with the manager built at bin/manager.
+	envBefore = "E2E_BEFORE"
+	// envHelm is Helm's program.
+	envHelm = "E2E_HELM"
+)
 
 var _ = func() bool {
 	before := os.Getenv(envBefore)
@@ -33,9 +42,12 @@ var _ = func() bool {
 func upgrades(before string) func() {
 	return func() {
 		It("touches no pod, wherever a hand-over stands", func(ctx SpecContext) {
-			release := func(o *operator, tree, manager string) {
+			release := func(o *operator, manager string, args ...string) {
 				GinkgoHelper()
-				statuses.across(func() { define(ctx, tree) })
+				statuses.across(func() {
+					helm(ctx, args...)
+					changedOver(ctx)
+				})
 				o.opts.manager, answering.opts.manager = manager, manager
 				o.journal.Reset()
 				o.start(ctx)
@@ -58,11 +70,15 @@ func upgrades(before string) func() {
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "nobodies"}}}
 			Expect(hub().Create(ctx, may)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(hub().Delete(ctx, may)).To(Succeed()) })
-			older := func(o *operator) { release(o, before, filepath.Join(before, "bin", "manager")) }
-			newer := func(o *operator) { release(o, "..", world.manager) }
+			// The scenario's webhook stays as the suite has installed it: no Service leads out of the test fleet.
+			install := []string{"install", "fleetworkload", "--set=webhook.enabled=false", "--take-ownership"}
+			olderChart, newerChart := filepath.Join(before, "charts", "fleetworkload"), filepath.Join("..", "charts", "fleetworkload")
+			olderManager := filepath.Join(before, "bin", "manager")
+			older := func(o *operator) { release(o, olderManager, "rollback", "fleetworkload") }
+			newer := func(o *operator) { release(o, world.manager, "upgrade", "fleetworkload", newerChart, "--reset-then-reuse-values") }
 
 			o, _ := ownOperator(ctx, "upgrade", operatorOptions{everywhere: true})
-			older(o)
+			release(o, olderManager, append(install, olderChart)...)
 			settings := func(fw *v1alpha1.FleetWorkload) {
 				fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(
 					`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-` + fw.Name + `"},"data":{"a":"1"}}`)}}
@@ -99,18 +115,38 @@ func upgrades(before string) func() {
 			for _, r := range named(convoys) {
 				becomesReady(ctx, r.fw)
 			}
+
+			By("uninstalling: FleetWorkloads and all that carries them out stay")
+			o.stop(ctx)
+			helm(ctx, "uninstall", "fleetworkload")
+			role := client.ObjectKey{Name: "fleetworkload-management"}
+			Expect(apierrors.IsNotFound(hub().Get(ctx, role, &rbacv1.ClusterRole{}))).To(BeTrue())
+			for _, r := range named(convoys) {
+				Expect(hub().Get(ctx, client.ObjectKeyFromObject(r.fw), r.fw)).To(Succeed())
+				Expect(r.fw.DeletionTimestamp).To(BeNil())
+			}
+			By("installing it again: nothing is written to backends")
+			release(o, world.manager, append(install, newerChart)...)
+			o.settles(ctx)
+			Expect(slices.DeleteFunc(o.journal.Entries(), func(e proxy.Entry) bool { return e.Server == "management" })).To(BeEmpty())
 			for _, c := range convoys {
 				c.unharmed(ctx)
 			}
-		}, SpecTimeout(10*time.Minute))
+		}, SpecTimeout(12*time.Minute))
 	}
 }
 
-// define applies the CRD of a tree, and waits until the API server has changed over: watches from before end then.
-func define(ctx context.Context, tree string) {
+// helm runs Helm on the operator's namespace of the management cluster.
+func helm(ctx context.Context, args ...string) {
 	GinkgoHelper()
-	_, err := world.kubectl(ctx, lab.Hub, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(tree, "config", "crd"))
-	Expect(err).NotTo(HaveOccurred())
+	args = append(args, "--namespace="+operatorNamespace, "--kubeconfig="+world.fleet.Kubeconfig(lab.Hub))
+	out, err := exec.CommandContext(ctx, os.Getenv(envHelm), args...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), func() string { return fmt.Sprintf("helm %s: %s", strings.Join(args, " "), out) })
+}
+
+// changedOver waits until the API server has changed over to another CRD: watches from before end then.
+func changedOver(ctx context.Context) {
+	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		var list v1alpha1.FleetWorkloadList
 		g.Expect(hub().List(ctx, &list)).To(Succeed())
