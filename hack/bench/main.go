@@ -29,6 +29,8 @@ func main() {
 	flag.StringVar(&o.migrations, "migrations", "",
 		"numbers of FleetWorkloads, such as 1,100, to hand over between backends on the test fleet, in place of all comparisons")
 	flag.StringVar(&o.fleet, "fleet", "", "folder of a running test fleet without an operator, for the hand-overs; when empty, one is started and removed")
+	flag.StringVar(&o.scale, "scale", "", "how many FleetWorkloads on how many simulated clusters to measure, such as 300x100, in place of all comparisons")
+	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest, with -scale")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ok, err := o.bench(ctx)
@@ -46,11 +48,16 @@ type options struct {
 	onlyFanOut       bool
 	migrations       string
 	fleet            string
+	scale            string
+	rest             time.Duration
 }
 
 func (o options) bench(ctx context.Context) (bool, error) {
 	if o.migrations != "" {
 		return handOvers(ctx, o, os.Stderr)
+	}
+	if o.scale != "" {
+		return measureScale(ctx, o, os.Stderr)
 	}
 	return comparisons(ctx, o)
 }

@@ -177,6 +177,10 @@ func (m *members) tell(found chan<- *workv1.ManifestWork, want int, match func(*
 
 // await waits until the expectation is met.
 func (m *members) await(ctx context.Context, e *expectation) error {
+	return m.awaitFor(ctx, e, patience)
+}
+
+func (m *members) awaitFor(ctx context.Context, e *expectation, patience time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()
 	select {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +31,13 @@ const (
 
 // operator is the operator's own program, running.
 type operator struct {
-	command *exec.Cmd
-	metrics string
-	log     string
-	ended   chan struct{}
-	err     error
+	// arguments are the program and its flags.
+	arguments []string
+	command   *exec.Cmd
+	metrics   string
+	log       string
+	ended     chan struct{}
+	err       error
 }
 
 // ocmBackend is the configuration of a hub as a backend.
@@ -59,35 +62,43 @@ func startOperator(
 	if err != nil {
 		return nil, err
 	}
-	o := &operator{log: filepath.Join(dir, "manager.log"), ended: make(chan struct{})}
+	o := &operator{log: filepath.Join(dir, "manager.log")}
 	if o.metrics, err = freeAddress(); err != nil {
 		return nil, err
 	}
-	log, err := os.Create(o.log)
+	o.arguments = []string{
+		program, "--config=" + file, "--kubeconfig=" + kubeconfig, "--leader-elect=false",
+		"--metrics-bind-address=" + o.metrics, "--metrics-open", "--health-probe-bind-address=0",
+	}
+	return o, o.start(ctx)
+}
+
+// start starts the operator, for the first time or again.
+func (o *operator) start(ctx context.Context) error {
+	log, err := os.OpenFile(o.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("create the operator's log: %w", err)
+		return fmt.Errorf("open the operator's log: %w", err)
 	}
 	defer log.Close()
-	o.command = exec.Command(program, "--config="+file, "--kubeconfig="+kubeconfig, "--leader-elect=false",
-		"--metrics-bind-address="+o.metrics, "--metrics-open", "--health-probe-bind-address=0")
+	o.command, o.ended = exec.Command(o.arguments[0], o.arguments[1:]...), make(chan struct{})
 	o.command.Stdout, o.command.Stderr = log, log
 	// It is told to stop by us, after whoever waits for it.
 	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := o.command.Start(); err != nil {
-		return nil, fmt.Errorf("start the operator: %w", err)
+		return fmt.Errorf("start the operator: %w", err)
 	}
-	go func() {
-		o.err = o.command.Wait()
-		close(o.ended)
-	}()
+	go func(command *exec.Cmd, ended chan struct{}) {
+		o.err = command.Wait()
+		close(ended)
+	}(o.command, o.ended)
 	err = poll(ctx, "the operator to start", func() error {
 		_, err := o.effort(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(err, o.check(), o.stop())
+		return errors.Join(err, o.check(), o.stop())
 	}
-	return o, nil
+	return nil
 }
 
 func writeConfig(dir string, backends []config.Backend) (string, error) {
@@ -144,16 +155,29 @@ type effort struct {
 
 // effort reads the operator's metrics.
 func (o *operator) effort(ctx context.Context) (effort, error) {
+	text, err := o.scrape(ctx)
+	if err != nil {
+		return effort{}, err
+	}
+	return readEffort(bytes.NewReader(text))
+}
+
+// scrape reads the operator's metrics as they are served.
+func (o *operator) scrape(ctx context.Context) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.metrics+"/metrics", nil)
 	if err != nil {
-		return effort{}, fmt.Errorf("read the operator's metrics: %w", err)
+		return nil, fmt.Errorf("read the operator's metrics: %w", err)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return effort{}, fmt.Errorf("read the operator's metrics: %w", err)
+		return nil, fmt.Errorf("read the operator's metrics: %w", err)
 	}
 	defer resp.Body.Close()
-	return readEffort(resp.Body)
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	return text, nil
 }
 
 // readEffort sums up the metrics of an operator.

@@ -125,6 +125,9 @@ func (m *model) copyOf(work *workv1.ManifestWork, name, writer string) (*workv1.
 	return copied, nil
 }
 
+// bareWriter manages what a bare client writes.
+const bareWriter = "bare-client"
+
 // byBareClient is a client that knows the ManifestWorks and writes them in parallel.
 type byBareClient struct {
 	hub   *hub
@@ -137,7 +140,7 @@ type byBareClient struct {
 func (s *byBareClient) prepare(_ context.Context, name string) error {
 	s.works, s.patches = map[string]*workv1.ManifestWork{}, map[string][]byte{}
 	for _, work := range s.model.works {
-		copied, err := s.model.copyOf(work, name, "bare-client")
+		copied, err := s.model.copyOf(work, name, bareWriter)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/config"
+)
+
+// scalePatience is how long one step may take for each thousand of ManifestWorks.
+const scalePatience = 5 * time.Minute
+
+// scale is many FleetWorkloads on many clusters of one hub: what each step costs the operator.
+type scale struct {
+	hub      *hub
+	members  *members
+	operator *operator
+	seen     *sight
+	names    []string
+	rest     time.Duration
+	progress io.Writer
+	lines    []scaleLine
+}
+
+// scaleSize reads how many FleetWorkloads on how many clusters, such as 300x100.
+func scaleSize(text string) (workloads, clusters int, err error) {
+	a, b, _ := strings.Cut(text, "x")
+	workloads, err = strconv.Atoi(a)
+	if err == nil {
+		clusters, err = strconv.Atoi(b)
+	}
+	if err != nil || workloads < 2 || clusters < 2 {
+		return 0, 0, fmt.Errorf("-scale %q: write two numbers above 1, such as 300x100", text)
+	}
+	return workloads, clusters, nil
+}
+
+// measureScale prints a line for each step, and tells whether all are within their bars.
+func measureScale(ctx context.Context, o options, progress io.Writer) (ok bool, err error) {
+	workloads, clusters, err := scaleSize(o.scale)
+	if err != nil {
+		return false, err
+	}
+	dir, err := os.MkdirTemp("", "fleetworkload-bench-")
+	if err != nil {
+		return false, fmt.Errorf("make a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	h, err := startHub(ctx, dir, clusters, progress)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, h.lab.Stop()) }()
+	kubeconfig := h.lab.Kubeconfig()
+	s := &scale{hub: h, rest: o.rest, progress: progress}
+	if s.operator, err = startOperator(ctx, dir, kubeconfig, []config.Backend{ocmBackend(kubeconfig)}, progress); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.operator.stop()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s.members, err = startMembers(ctx, h.config, h.Client); err != nil {
+		return false, err
+	}
+	if s.seen, err = watchReady(ctx, h); err != nil {
+		return false, err
+	}
+	for i := range workloads {
+		s.names = append(s.names, fmt.Sprintf("web-%04d", i))
+	}
+	if err := s.run(ctx); err != nil {
+		return false, errors.Join(err, s.operator.check(), h.lab.Check(context.WithoutCancel(ctx)))
+	}
+	ok = true
+	for _, line := range s.lines {
+		ok = ok && line.ok()
+		fmt.Println(line)
+	}
+	return ok, nil
+}
+
+func (s *scale) run(ctx context.Context) error {
+	bare, err := s.bareClient(ctx)
+	if err != nil {
+		return fmt.Errorf("bare client: %w", err)
+	}
+	created, err := s.step(ctx, "create", s.names, metav1.ConditionTrue, func(ctx context.Context) error {
+		return s.each(ctx, s.names, func(ctx context.Context, name string) error { return s.workload(name).create(ctx) })
+	})
+	if err != nil {
+		return err
+	}
+	pairs := float64(len(s.names) * len(s.hub.clusters))
+	s.line("create, beside a bare client", created.clock.Seconds()/bare.Seconds(), 1.3)
+	s.line("first Ready, of the whole time", created.first.Seconds()/created.clock.Seconds(), 0.05)
+	s.line("create, writes to the hub for each ManifestWork", float64(created.writes())/pairs, 1.1)
+	s.line("create, reads for each ManifestWork", float64(created.reads())/pairs, 0.1)
+	s.line("create, refused writes, of all", created.refused(), 0.01)
+	for _, step := range []struct {
+		name string
+		of   []string
+	}{{"change one", s.names[:1]}, {"change all", s.names}} {
+		changed, err := s.step(ctx, step.name, step.of, metav1.ConditionTrue, func(ctx context.Context) error {
+			return s.each(ctx, step.of, func(ctx context.Context, name string) error { return s.change(ctx, name) })
+		})
+		if err != nil {
+			return err
+		}
+		s.line(step.name+", writes to the hub for each ManifestWork", float64(changed.writes())/float64(len(step.of)*len(s.hub.clusters)), 1.1)
+		s.line(step.name+", refused writes, of all", changed.refused(), 0.01)
+	}
+	if err := s.loseOne(ctx); err != nil {
+		return err
+	}
+	if err := s.restart(ctx); err != nil {
+		return err
+	}
+	return s.atRest(ctx)
+}
+
+// loseOne has the agent of one cluster go silent, and come back.
+func (s *scale) loseOne(ctx context.Context) error {
+	for _, step := range []struct {
+		name             string
+		available, ready metav1.ConditionStatus
+	}{{"cluster lost", metav1.ConditionUnknown, metav1.ConditionFalse}, {"cluster back", metav1.ConditionTrue, metav1.ConditionTrue}} {
+		took, err := s.step(ctx, step.name, s.names, step.ready, func(ctx context.Context) error {
+			cluster := &clusterv1.ManagedCluster{}
+			if err := s.hub.Get(ctx, client.ObjectKey{Name: s.hub.clusters[0]}, cluster); err != nil {
+				return fmt.Errorf("read ManagedCluster: %w", err)
+			}
+			meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+				Type: clusterv1.ManagedClusterConditionAvailable, Status: step.available, Reason: "Simulated",
+			})
+			return s.hub.Status().Update(ctx, cluster)
+		})
+		if err != nil {
+			return err
+		}
+		s.line(step.name+", status writes for each FleetWorkload", float64(took.writes())/float64(len(s.names)), 1)
+	}
+	return nil
+}
+
+func (s *scale) restart(ctx context.Context) error {
+	if err := s.operator.stop(); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := s.operator.start(ctx); err != nil {
+		return err
+	}
+	if err := s.settled(ctx, len(s.names)); err != nil {
+		return err
+	}
+	clock := time.Since(start)
+	after, err := s.operator.figures(ctx)
+	if err != nil {
+		return err
+	}
+	after.clock = clock
+	fmt.Fprintf(s.progress, "%-14s %s\n", "restart", after)
+	s.line("restart, seconds", clock.Seconds(), 60)
+	s.line("restart, writes", float64(after.writes()), 0)
+	return nil
+}
+
+func (s *scale) atRest(ctx context.Context) error {
+	before, err := s.operator.figures(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(s.rest):
+	}
+	after, err := s.operator.figures(ctx)
+	if err != nil {
+		return err
+	}
+	rest := after.since(before)
+	rest.clock = s.rest
+	fmt.Fprintf(s.progress, "%-14s %s\n", "at rest", rest)
+	s.line("at rest, writes", float64(rest.writes()), 0)
+	s.line("at rest, reads", float64(rest.reads()), 0)
+	s.line("at rest, of a processor", rest.processor.Seconds()/s.rest.Seconds(), 0.01)
+	s.line("most memory, MiB", float64(rest.memory)/(1<<20), 1024)
+	return nil
+}
+
+// step measures from before do until these FleetWorkloads are Ready, or not, and the operator has nothing left to do.
+func (s *scale) step(
+	ctx context.Context, name string, of []string, ready metav1.ConditionStatus, do func(context.Context) error,
+) (scaleFigures, error) {
+	before, err := s.operator.figures(ctx)
+	if err != nil {
+		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
+	}
+	start := time.Now()
+	s.seen.begin(of, ready)
+	if err := do(ctx); err != nil {
+		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := s.seen.await(ctx, s.patience()); err != nil {
+		after, figuresErr := s.operator.figures(ctx)
+		return scaleFigures{}, errors.Join(fmt.Errorf("%s: %w; until then %s", name, err, after.since(before)), figuresErr)
+	}
+	first, last := s.seen.times()
+	if err := s.settled(ctx, 0); err != nil {
+		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
+	}
+	after, err := s.operator.figures(ctx)
+	if err != nil {
+		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
+	}
+	took := after.since(before)
+	took.first, took.clock = first.Sub(start), last.Sub(start)
+	fmt.Fprintf(s.progress, "%-14s %s\n", name, took)
+	return took, nil
+}
+
+func (s *scale) patience() time.Duration {
+	return scalePatience * time.Duration(1+len(s.names)*len(s.hub.clusters)/1000)
+}
+
+// settled waits until the operator has made so many passes since its start, and has none before it.
+func (s *scale) settled(ctx context.Context, passes int) error {
+	return pollFor(ctx, s.patience(), "the operator to settle", func() error {
+		e, err := s.operator.effort(ctx)
+		if err == nil && (e.pending > 0 || e.passes < passes) {
+			err = fmt.Errorf("%d passes, %d before it", e.passes, e.pending)
+		}
+		return err
+	})
+}
+
+func (s *scale) workload(name string) *byOperator {
+	w := &byOperator{hub: s.hub}
+	_ = w.prepare(context.Background(), name)
+	return w
+}
+
+func (s *scale) change(ctx context.Context, name string) error {
+	w := s.workload(name)
+	if err := s.hub.Get(ctx, client.ObjectKeyFromObject(w.workload), w.workload); err != nil {
+		return fmt.Errorf("read FleetWorkload %s: %w", name, err)
+	}
+	return w.change(ctx)
+}
+
+// each calls f for all names, several at once.
+func (s *scale) each(ctx context.Context, names []string, f func(context.Context, string) error) error {
+	return s.parallel(ctx, len(names), func(ctx context.Context, i int) error { return f(ctx, names[i]) })
+}
+
+// sight is which FleetWorkloads of those that are looked at have become as wanted since begin.
+type sight struct {
+	mu      sync.Mutex
+	ready   metav1.ConditionStatus
+	missing map[string]bool
+	// first and last are when one was as wanted.
+	first, last time.Time
+	all         chan struct{}
+}
+
+func watchReady(ctx context.Context, h *hub) (*sight, error) {
+	s := &sight{}
+	watches, err := cache.New(h.config, cache.Options{Scheme: h.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
+	if err != nil {
+		return nil, fmt.Errorf("watch FleetWorkloads: %w", err)
+	}
+	informer, err := watches.GetInformer(ctx, &v1alpha1.FleetWorkload{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch FleetWorkloads: %w", err)
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: s.see, UpdateFunc: func(_, now any) { s.see(now) },
+	}); err != nil {
+		return nil, fmt.Errorf("watch FleetWorkloads: %w", err)
+	}
+	go func() { _ = watches.Start(ctx) }() // whoever awaits gives up in the end
+	return s, nil
+}
+
+func (s *sight) see(obj any) {
+	fw, ok := obj.(*v1alpha1.FleetWorkload)
+	if !ok {
+		return
+	}
+	ready := meta.FindStatusCondition(fw.Status.Conditions, v1alpha1.ConditionReady)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.missing[fw.Name] || ready == nil || ready.ObservedGeneration != fw.Generation || ready.Status != s.ready {
+		return
+	}
+	delete(s.missing, fw.Name)
+	s.last = time.Now()
+	if s.first.IsZero() {
+		s.first = s.last
+	}
+	if len(s.missing) == 0 {
+		close(s.all)
+	}
+}
+
+// begin looks for FleetWorkloads to reach a status of the condition Ready. What is there already is not seen.
+func (s *sight) begin(names []string, ready metav1.ConditionStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready, s.missing, s.first, s.all = ready, map[string]bool{}, time.Time{}, make(chan struct{})
+	for _, name := range names {
+		s.missing[name] = true
+	}
+}
+
+// await waits until all are as wanted.
+func (s *sight) await(ctx context.Context, patience time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.all:
+		return nil
+	case <-time.After(patience):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Errorf("%d FleetWorkloads are not as wanted after %s", len(s.missing), patience)
+	}
+}
+
+// times are when the first and the last one were as wanted.
+func (s *sight) times() (first, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first, s.last
+}
