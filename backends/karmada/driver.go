@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -31,6 +30,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
@@ -53,7 +53,7 @@ type Driver struct {
 	log    logr.Logger
 
 	watches  watches
-	expected expectations
+	expected expectations.Expectations
 	teacher  *teacher
 	pods     *podReader // nil when it is not to look at pods
 	// created are the carriers that the cache may not show yet.
@@ -197,8 +197,8 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 			return backends.Progress{}, err
 		}
 	}
-	if behind := d.expected.behind(desired.Query, live); behind != "" {
-		return backends.Progress{Waiting: behind}, nil
+	if behind, err := d.behind(ctx, desired.Query, live); err != nil || behind != "" {
+		return backends.Progress{Waiting: behind, Again: expectations.Patience}, err
 	}
 	if waiting, err := d.teacher.teach(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
 		return backends.Progress{Waiting: waiting}, err
@@ -295,8 +295,8 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 		return backends.Progress{}, err
 	}
 	live = live.own(query)
-	if behind := d.expected.behind(query, live); behind != "" {
-		return backends.Progress{Waiting: behind}, nil
+	if behind, err := d.behind(ctx, query, live); err != nil || behind != "" {
+		return backends.Progress{Waiting: behind, Again: expectations.Patience}, err
 	}
 	if unseen, err := d.showAgain(ctx, query, live); err != nil || unseen != "" {
 		return backends.Progress{Waiting: unseen}, err
@@ -559,7 +559,7 @@ func (d *Driver) carryOut(ctx context.Context, step decision) error {
 		if err != nil {
 			return err
 		}
-		d.expected.add(sent)
+		d.expected.Wrote(sent)
 	}
 	for _, w := range step.release {
 		if err := d.release(ctx, w); err != nil {
@@ -591,7 +591,7 @@ func (d *Driver) discard(ctx context.Context, w work) error {
 
 // remove deletes the object if it is still the one that was seen.
 func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) error {
-	d.expected.drop(obj)
+	d.expected.Forget(expectations.KeyOf(obj))
 	opts := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
 	if uid := obj.GetUID(); uid != "" {
 		opts = append(opts, client.Preconditions{UID: &uid})
@@ -631,44 +631,30 @@ func (d *Driver) patchWork(ctx context.Context, before, after *workv1alpha1.Work
 	return nil
 }
 
-// expectations remember what was written until the cache shows it. Deciding on what the cache had before would take a
-// gate for closed that has just been opened.
-type expectations struct {
-	mu   sync.Mutex
-	seen map[objectKey]expectation
-}
-
-func (e *expectations) add(obj *unstructured.Unstructured) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.seen == nil {
-		e.seen = map[objectKey]expectation{}
-	}
-	e.seen[keyOf(obj)] = newExpectation(obj)
-	maps.DeleteFunc(e.seen, func(_ objectKey, x expectation) bool { return x.expired() })
-}
-
 // behind says which of the objects the cache does not show yet as they were written; it is empty when it is up to date.
-func (e *expectations) behind(q backends.Query, live world) string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (d *Driver) behind(ctx context.Context, q backends.Query, live world) (string, error) {
 	for _, object := range live.objects(q) {
-		key := objectKey{object.gvk.GroupKind(), types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name}}
-		x, found := e.seen[key]
-		if !found {
-			continue
+		key := expectations.Key{
+			GroupKind: object.gvk.GroupKind(), NamespacedName: types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name},
 		}
-		if !x.expired() && (object.live == nil || x.newer(object.live)) {
-			return fmt.Sprintf("the cache to show %s %s", object.gvk.Kind, key.NamespacedName)
+		var seen metav1.Object
+		if object.live != nil {
+			seen = object.live
 		}
-		delete(e.seen, key)
+		behind, err := d.expected.Behind(key, seen, func() (bool, error) {
+			there := &metav1.PartialObjectMetadata{}
+			there.SetGroupVersionKind(object.gvk)
+			err := d.client.Get(ctx, key.NamespacedName, there)
+			labels := there.GetLabels()
+			ours := labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator && labels[v1alpha1.LabelUID] == string(q.Key.UID)
+			return err == nil && ours, client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return "", backends.Classify("read what was written", err)
+		}
+		if behind {
+			return fmt.Sprintf("the cache to show %s %s", object.gvk.Kind, key.NamespacedName), nil
+		}
 	}
-	return ""
-}
-
-// drop forgets an object that is deleted.
-func (e *expectations) drop(obj *unstructured.Unstructured) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.seen, keyOf(obj))
+	return "", nil
 }

@@ -80,7 +80,7 @@ func (d *Driver) retell(ctx context.Context, live world) (time.Duration, error) 
 	if err := d.client.Patch(ctx, sent, patch, client.FieldOwner(ownerToldAgain)); err != nil {
 		return 0, backends.Classify(fmt.Sprintf("patch policy %s", client.ObjectKeyFromObject(live.policy)), err)
 	}
-	d.expected.add(sent)
+	d.expected.Wrote(sent)
 	d.log.Info("Told Karmada of the policy again: the binding lacks what it says", "policy", client.ObjectKeyFromObject(live.policy))
 	return tellAgain, nil
 }

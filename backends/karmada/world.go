@@ -257,3 +257,7 @@ func nameConflict(obj *unstructured.Unstructured, q backends.Query) error {
 		Remedy:  cmp.Or(q.Key.EarlierLife(obj.GetAnnotations()), "choose another name, or delete that object"),
 	}
 }
+
+func compareWorks(a, b work) int {
+	return cmp.Or(strings.Compare(a.cluster, b.cluster), strings.Compare(a.Name, b.Name))
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
@@ -60,8 +62,16 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if err != nil || len(desired.Targets) == 0 {
 		return progress(waiting), err
 	}
-	more, err := d.applyWorks(ctx, plan, fleet, selected)
-	return progress(append(waiting, more...)), err
+	more, behind, err := d.applyWorks(ctx, plan, fleet, selected)
+	return lookingAgain(progress(append(waiting, more...)), behind), err
+}
+
+// lookingAgain looks again when the cache is behind: what it is to show may have gone before it was there, and then no event comes.
+func lookingAgain(p backends.Progress, behind bool) backends.Progress {
+	if behind {
+		p.Again = expectations.Patience
+	}
+	return p
 }
 
 func progress(waiting []string) backends.Progress {
@@ -235,16 +245,74 @@ type outcome struct {
 }
 
 // applyWorks takes the next step on every cluster that is wanted or to be left. What fails on one
-// cluster does not keep the others from going on.
-func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, selected backends.Selection) ([]string, error) {
+// cluster does not keep the others from going on. behind tells that the cache does not show everything that was written.
+func (d *Driver) applyWorks(
+	ctx context.Context, p plan, fleet backends.Fleet, selected backends.Selection,
+) (waiting []string, behind bool, err error) {
 	works, err := d.worksOf(ctx, p.desired.Key)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	type job struct {
-		target *clusterPlan
-		work   *unstructured.Unstructured
+	jobs, err := d.jobs(p, works, selected)
+	if err != nil {
+		return nil, false, err
 	}
+	owned := map[string]*unstructured.Unstructured{}
+	for cluster, j := range jobs {
+		if j.target != nil && j.target.mode.Owns() && j.work != nil {
+			owned[cluster] = j.work
+		}
+	}
+	if err := d.refuseCarried(ctx, owned); err != nil {
+		return nil, false, err
+	}
+	var late atomic.Bool
+	waiting, err = inParallel(ctx, jobs, func(cluster string, j *job) (string, error) {
+		if behind, err := d.behind(ctx, cluster, p.desired.Key, j.work); behind {
+			late.Store(true)
+			return waitsForCache, err
+		}
+		contact := inContact(fleet, cluster)
+		if j.target == nil {
+			return d.removeWork(ctx, j.work, intent{policy: v1alpha1.DeletionPolicyDelete, ready: contact})
+		}
+		if _, known := fleet.Get(cluster); !known && j.work == nil {
+			return "", &backends.Error{
+				Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters", Value: cluster,
+				Message: "the hub knows no accepted cluster of this name",
+				Remedy:  "register the cluster and accept it, or correct the name",
+			}
+		}
+		return d.applyWork(ctx, p, *j.target, j.work, contact)
+	})
+	leaving, leaveErr := d.leaveCarriers(ctx, p, works, fleet)
+	return append(waiting, leaving...), late.Load(), errors.Join(err, leaveErr, d.pruneDropped(ctx, p, works))
+}
+
+// waitsForCache is what a cluster waits for whose ManifestWork the cache does not have as it was written.
+const waitsForCache = "the cache to show the ManifestWork"
+
+// behind tells whether the cache has a workload's ManifestWork, nil when it has none, from before it was written last.
+func (d *Driver) behind(ctx context.Context, cluster string, key backends.Key, work *unstructured.Unstructured) (bool, error) {
+	at := types.NamespacedName{Namespace: cluster, Name: workName(key)}
+	var live metav1.Object
+	if work != nil {
+		live = work
+	}
+	return d.expected.Behind(expectations.Key{GroupKind: manifestWorkGVK.GroupKind(), NamespacedName: at}, live, func() (bool, error) {
+		there, err := d.onHub(ctx, at)
+		return there != nil && there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator && there.Labels[v1alpha1.LabelUID] == string(key.UID), err
+	})
+}
+
+// job is what is to be done on a cluster: a ManifestWork is to be made as the target is, or to go.
+type job struct {
+	target *clusterPlan
+	work   *unstructured.Unstructured
+}
+
+// jobs are those of all clusters that the workload is for, or is to leave.
+func (d *Driver) jobs(p plan, works []*unstructured.Unstructured, selected backends.Selection) (map[string]*job, error) {
 	jobs := map[string]*job{}
 	for i := range p.targets {
 		jobs[p.targets[i].cluster] = &job{target: &p.targets[i]}
@@ -265,31 +333,7 @@ func (d *Driver) applyWorks(ctx context.Context, p plan, fleet backends.Fleet, s
 		}
 		jobs[work.GetNamespace()].work = work
 	}
-	owned := map[string]*unstructured.Unstructured{}
-	for cluster, j := range jobs {
-		if j.target != nil && j.target.mode.Owns() && j.work != nil {
-			owned[cluster] = j.work
-		}
-	}
-	if err := d.refuseCarried(ctx, owned); err != nil {
-		return nil, err
-	}
-	waiting, err := inParallel(ctx, jobs, func(cluster string, j *job) (string, error) {
-		contact := inContact(fleet, cluster)
-		if j.target == nil {
-			return d.removeWork(ctx, j.work, intent{policy: v1alpha1.DeletionPolicyDelete, ready: contact})
-		}
-		if _, known := fleet.Get(cluster); !known && j.work == nil {
-			return "", &backends.Error{
-				Code: backends.CodeClusterNotFound, Field: "spec.placement.clusters", Value: cluster,
-				Message: "the hub knows no accepted cluster of this name",
-				Remedy:  "register the cluster and accept it, or correct the name",
-			}
-		}
-		return d.applyWork(ctx, p, *j.target, j.work, contact)
-	})
-	leaving, leaveErr := d.leaveCarriers(ctx, p, works, fleet)
-	return append(waiting, leaving...), errors.Join(err, leaveErr, d.pruneDropped(ctx, p, works))
+	return jobs, nil
 }
 
 // isToLeave tells whether the workload is to be taken off a cluster: that was said, and its ManifestWork does not go on asking.
@@ -420,7 +464,7 @@ func (d *Driver) applyWork(
 	case writeMarks:
 		held := fromLive(live)
 		annotate(held, annotationHeld, "true")
-		return m.waiting, explain("patch "+title(held), ssa.Patch(ctx, d.hub, live, held))
+		return m.waiting, explain("patch "+title(held), d.patchWork(ctx, live, held))
 	case writeNothing, writeDelete:
 	}
 	return m.waiting, nil
@@ -437,7 +481,7 @@ func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstr
 	if m.onEvidence {
 		wanted.SetResourceVersion(live.GetResourceVersion())
 	}
-	err = d.sizes.send(wanted, func() error { return ssa.Patch(ctx, d.hub, live, wanted) })
+	err = d.sizes.send(wanted, func() error { return d.patchWork(ctx, live, wanted) })
 	if isConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was read, or is gone; the change wakes the controller up.
 		return true, nil
@@ -445,10 +489,24 @@ func (d *Driver) writeWork(ctx context.Context, live, wanted *unstructured.Unstr
 	return true, explain("patch "+title(wanted), err)
 }
 
+func (d *Driver) patchWork(ctx context.Context, live, wanted *unstructured.Unstructured) error {
+	patched, err := ssa.Patch(ctx, d.hub, live, wanted)
+	if err == nil {
+		d.expected.Wrote(patched)
+	}
+	return err
+}
+
 // createWork never touches one that is there: the cache may be behind, and an apply would turn a ManifestWork that delivers
 // back into one that asks.
 func (d *Driver) createWork(ctx context.Context, work *unstructured.Unstructured, key backends.Key) error {
-	err := d.sizes.send(work, func() error { return ssa.Create(ctx, d.hub, work) })
+	err := d.sizes.send(work, func() error {
+		created, err := ssa.Create(ctx, d.hub, work)
+		if err == nil {
+			d.expected.Wrote(created)
+		}
+		return err
+	})
 	if !apierrors.IsAlreadyExists(err) {
 		return explain("create "+title(work), err)
 	}
@@ -694,7 +752,7 @@ func (d *Driver) Delete(
 		return backends.Progress{}, err
 	}
 	if len(works) > 0 {
-		return d.deleteWorks(ctx, works, intent{policy: policy, alone: query.Alone()})
+		return d.deleteWorks(ctx, query.Key, works, intent{policy: policy, alone: query.Alone()})
 	}
 	carriers, err := d.carriersOf(ctx, query.Key)
 	if err != nil {
@@ -754,7 +812,9 @@ func (d *Driver) deletePlacements(ctx context.Context, query backends.Query, pla
 	return nil
 }
 
-func (d *Driver) deleteWorks(ctx context.Context, works []*unstructured.Unstructured, in intent) (backends.Progress, error) {
+func (d *Driver) deleteWorks(
+	ctx context.Context, key backends.Key, works []*unstructured.Unstructured, in intent,
+) (backends.Progress, error) {
 	fleet, err := d.fleet(ctx)
 	if err != nil {
 		return backends.Progress{}, err
@@ -763,7 +823,12 @@ func (d *Driver) deleteWorks(ctx context.Context, works []*unstructured.Unstruct
 	for _, work := range works {
 		jobs[work.GetNamespace()] = work
 	}
+	var late atomic.Bool
 	waiting, err := inParallel(ctx, jobs, func(cluster string, work *unstructured.Unstructured) (string, error) {
+		if behind, err := d.behind(ctx, cluster, key, work); behind {
+			late.Store(true)
+			return waitsForCache, err
+		}
 		here := in
 		here.ready = inContact(fleet, cluster)
 		return d.removeWork(ctx, work, here)
@@ -771,7 +836,7 @@ func (d *Driver) deleteWorks(ctx context.Context, works []*unstructured.Unstruct
 	if err == nil && len(waiting) == 0 {
 		waiting = []string{"the hub to finish the removal"}
 	}
-	return progress(waiting), err
+	return lookingAgain(progress(waiting), late.Load()), err
 }
 
 // leftOnHub tells whether the hub has an object of the workload that no cache shows. One that none would show for ever shows again.

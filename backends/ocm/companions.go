@@ -400,11 +400,19 @@ func (d *Driver) deleteCarriers(
 // unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
 func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
 	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(manifestWorkGVK)
-		err := d.hub.Get(ctx, at, live)
-		return err == nil, explain("get ManifestWork "+at.String(), client.IgnoreNotFound(err))
+		there, err := d.onHub(ctx, at)
+		return there != nil, err
 	})
+}
+
+// onHub is what the hub has of a ManifestWork; nil when there is none.
+func (d *Driver) onHub(ctx context.Context, at types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(manifestWorkGVK)
+	if err := d.hub.Get(ctx, at, live); err != nil {
+		return nil, explain("get ManifestWork "+at.String(), client.IgnoreNotFound(err))
+	}
+	return live, nil
 }
 
 // observeCarriers adds to the reports what stands against a cluster's companions.

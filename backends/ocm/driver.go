@@ -26,6 +26,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 )
 
 // Driver carries workloads out through one OCM hub. It reads from caches, and writes only the fields that are its own.
@@ -45,6 +46,8 @@ type Driver struct {
 	translated translated
 	// created are the carriers that the cache may not show yet.
 	created companions.Created
+	// expected are the writes of ManifestWorks that the cache is to show.
+	expected expectations.Expectations
 	// sizes spare sending what is too large.
 	sizes sizes
 	// contests bound how often the same manifest is put through against somebody on the member.
@@ -331,6 +334,7 @@ func (d *Driver) remove(ctx context.Context, obj *unstructured.Unstructured) err
 		// Its decisions go before it does: once it is gone nobody would know which were its own.
 		opts = append(opts, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	}
+	d.expected.Forget(expectations.KeyOf(obj))
 	err := d.hub.Delete(ctx, obj.DeepCopy(), opts...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -14,33 +14,35 @@ import (
 )
 
 // Create makes an object that is not there, and fails with AlreadyExists when it is: one request, where an apply would
-// need a look before. Fields that the server does not know are refused, as by an apply.
+// need a look before. Fields that the server does not know are refused, as by an apply. It returns the object as the server has it now.
 //
 // To the server, what was created was not applied: it is changed with Patch.
-func Create(ctx context.Context, c client.Client, desired *unstructured.Unstructured) error {
-	return c.Create(ctx, desired.DeepCopy(), &client.CreateOptions{
+func Create(ctx context.Context, c client.Client, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	created := desired.DeepCopy()
+	return created, c.Create(ctx, created, &client.CreateOptions{
 		FieldManager: FieldOwner, FieldValidation: metav1.FieldValidationStrict,
 	})
 }
 
 // Patch makes the object equal to desired where desired says something, and takes out what we set before and desired
 // lacks, whether by Create, Patch or Apply. For the server it is less work than an apply. A resourceVersion of desired
-// must be the object's. Lists are replaced as a whole, so it is for kinds whose lists of ours are atomic.
-func Patch(ctx context.Context, c client.Client, live, desired *unstructured.Unstructured) error {
+// must be the object's. Lists are replaced as a whole, so it is for kinds whose lists of ours are atomic. It returns the metadata that the
+// object has now.
+func Patch(ctx context.Context, c client.Client, live, desired *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	body, err := patchBody(live, desired)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("encode patch of %s %s: %w", desired.GetKind(), client.ObjectKeyFromObject(desired), err)
+		return nil, fmt.Errorf("encode patch of %s %s: %w", desired.GetKind(), client.ObjectKeyFromObject(desired), err)
 	}
 	// Only metadata comes back: the object arrives by the watch.
 	patched := &metav1.PartialObjectMetadata{}
 	patched.SetGroupVersionKind(desired.GroupVersionKind())
 	patched.SetNamespace(desired.GetNamespace())
 	patched.SetName(desired.GetName())
-	return c.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), &client.PatchOptions{
+	return patched, c.Patch(ctx, patched, client.RawPatch(types.MergePatchType, data), &client.PatchOptions{
 		FieldManager: FieldOwner, Raw: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict},
 	})
 }

@@ -37,7 +37,8 @@ func TestPatch(t *testing.T) {
 	for name, write := range map[string]func(c client.Client, live *unstructured.Unstructured) error{
 		"created": func(client.Client, *unstructured.Unstructured) error { return nil },
 		"patched": func(c client.Client, live *unstructured.Unstructured) error {
-			return Patch(t.Context(), c, live, object(t, created))
+			_, err := Patch(t.Context(), c, live, object(t, created))
+			return err
 		},
 		"applied": func(c client.Client, _ *unstructured.Unstructured) error {
 			_, err := Send(t.Context(), c, object(t, created))
@@ -54,7 +55,7 @@ func TestPatch(t *testing.T) {
 				}
 				return live
 			}
-			if err := Create(ctx, c, object(t, created)); err != nil {
+			if _, err := Create(ctx, c, object(t, created)); err != nil {
 				t.Fatal(err)
 			}
 			others := client.ApplyConfigurationFromUnstructured(object(t, theirs))
@@ -64,7 +65,7 @@ func TestPatch(t *testing.T) {
 			if err := write(c, read()); err != nil {
 				t.Fatal(err)
 			}
-			if err := Patch(ctx, c, read(), object(t, later)); err != nil {
+			if _, err := Patch(ctx, c, read(), object(t, later)); err != nil {
 				t.Fatal(err)
 			}
 			live := read()
@@ -82,22 +83,22 @@ func TestPatch(t *testing.T) {
 // A patch on evidence fails when the object has changed since.
 func TestPatchOnEvidence(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	if err := Create(t.Context(), c, object(t, created)); err != nil {
+	if _, err := Create(t.Context(), c, object(t, created)); err != nil {
 		t.Fatal(err)
 	}
 	desired := object(t, later)
 	desired.SetResourceVersion("12345")
-	if err := Patch(t.Context(), c, object(t, created), desired); !apierrors.IsConflict(err) {
+	if _, err := Patch(t.Context(), c, object(t, created), desired); !apierrors.IsConflict(err) {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestCreateWhatIsThere(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	if err := Create(t.Context(), c, object(t, later)); err != nil {
+	if _, err := Create(t.Context(), c, object(t, later)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Create(t.Context(), c, object(t, created)); !apierrors.IsAlreadyExists(err) {
+	if _, err := Create(t.Context(), c, object(t, created)); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -126,7 +127,7 @@ spec: {securityContext: {runAsGroup: 2}}
 	)
 	for other, want := range map[string]any{without: nil, theirs: map[string]any{"runAsGroup": int64(2)}} {
 		c := fake.NewClientBuilder().WithReturnManagedFields().Build()
-		if err := Create(t.Context(), c, object(t, with)); err != nil {
+		if _, err := Create(t.Context(), c, object(t, with)); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object(t, other)), client.FieldOwner("somebody")); err != nil {
@@ -139,7 +140,7 @@ spec: {securityContext: {runAsGroup: 2}}
 			}
 		}
 		read()
-		if err := Patch(t.Context(), c, live, object(t, without)); err != nil {
+		if _, err := Patch(t.Context(), c, live, object(t, without)); err != nil {
 			t.Fatal(err)
 		}
 		read()

@@ -1,0 +1,121 @@
+// Package expectations remembers what a driver has written until its cache shows it. Who decides on what the cache had before writes the same
+// again, which the API server answers with Conflict or AlreadyExists, or takes a gate for closed that has just been opened.
+//
+// It is a help and no position: a new process begins with a cache that has everything.
+package expectations
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Patience is how long a cache is waited for before the API server is asked whether it will show the object: one that is gone, or has lost
+// its labels, before the cache had it, makes no event.
+const Patience = 10 * time.Second
+
+// Key is an object of a backend.
+type Key struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+// KeyOf is the Key of an object.
+func KeyOf(obj client.Object) Key {
+	return Key{obj.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(obj)}
+}
+
+// Expectations are the writes that a cache is to show. The zero value has none, and goes by the real clock.
+type Expectations struct {
+	// Clock is another one than the real one.
+	Clock clock.PassiveClock
+
+	mu sync.Mutex
+	by map[Key]expectation
+}
+
+type expectation struct {
+	version string
+	asked   time.Time
+}
+
+// Wrote notes an object as the API server has answered to a write.
+func (e *Expectations) Wrote(obj client.Object) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.by == nil {
+		e.by = map[Key]expectation{}
+	}
+	e.by[KeyOf(obj)] = expectation{obj.GetResourceVersion(), e.now()}
+}
+
+// Forget expects nothing of an object any more: it is being deleted, or not there.
+func (e *Expectations) Forget(key Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.by, key)
+}
+
+// Behind tells whether a cache, whose object is live or nil, does not show yet what was written. After Patience, shown asks the API server
+// whether there is an object that the cache will show, and again after as long. Whoever gets true looks again after Patience.
+func (e *Expectations) Behind(key Key, live metav1.Object, shown func() (bool, error)) (bool, error) {
+	written, patient := e.awaits(key, live)
+	if !written || patient {
+		return written, nil
+	}
+	there, err := shown()
+	if err != nil {
+		return true, fmt.Errorf("look for %s %s: %w", key.Kind, key.NamespacedName, err)
+	}
+	e.asked(key, there)
+	return there, nil
+}
+
+// awaits tells whether a write is not shown, and whether there is no need to ask for it yet.
+func (e *Expectations) awaits(key Key, live metav1.Object) (written, patient bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x, found := e.by[key]
+	if !found {
+		return false, false
+	}
+	if live != nil && !older(live.GetResourceVersion(), x.version) {
+		delete(e.by, key)
+		return false, false
+	}
+	return true, e.now().Sub(x.asked) < Patience
+}
+
+func (e *Expectations) asked(key Key, there bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x, found := e.by[key]
+	switch {
+	case !found:
+	case there:
+		x.asked = e.now()
+		e.by[key] = x
+	default:
+		delete(e.by, key)
+	}
+}
+
+func (e *Expectations) now() time.Time {
+	if e.Clock == nil {
+		return time.Now()
+	}
+	return e.Clock.Now()
+}
+
+// older tells whether a version of an object comes before another one. What cannot be compared does not.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

@@ -1,0 +1,84 @@
+package expectations
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func object(version string) *metav1.PartialObjectMetadata {
+	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "web", ResourceVersion: version}}
+	obj.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("ManifestWork"))
+	return obj
+}
+
+func TestBehind(t *testing.T) {
+	for name, test := range map[string]struct {
+		written, live string
+		later         time.Duration
+		there         bool
+		// asks tells whether the API server is asked.
+		behind, asks bool
+	}{
+		"nothing was written":           {live: "5"},
+		"nothing was written or is":     {},
+		"not there yet":                 {written: "9", behind: true},
+		"as before":                     {written: "10", live: "9", behind: true},
+		"as written":                    {written: "10", live: "10"},
+		"written by others since":       {written: "9", live: "10"},
+		"late":                          {written: "10", live: "9", later: Patience, there: true, behind: true, asks: true},
+		"nearly late":                   {written: "10", live: "9", later: Patience - 1, behind: true},
+		"gone before anybody saw it":    {written: "10", later: Patience, asks: true},
+		"of an API server without etcd": {written: "b", live: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+			e := Expectations{Clock: clock}
+			if test.written != "" {
+				e.Wrote(object(test.written))
+			}
+			clock.SetTime(clock.Now().Add(test.later))
+			var live metav1.Object
+			if test.live != "" {
+				live = object(test.live)
+			}
+			asked := 0
+			look := func() bool {
+				behind, err := e.Behind(KeyOf(object("")), live, func() (bool, error) { asked++; return test.there, nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				return behind
+			}
+			if look() != test.behind || (asked == 1) != test.asks {
+				t.Errorf("behind %t, asked %d times", !test.behind, asked)
+			}
+			if look() != test.behind || asked > 1 {
+				t.Errorf("the second time: behind %t, asked %d times", !test.behind, asked)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeAskedIsAwaited(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	e := Expectations{Clock: clock}
+	e.Wrote(object("10"))
+	clock.SetTime(clock.Now().Add(Patience))
+	down := errors.New("down")
+	if behind, err := e.Behind(KeyOf(object("")), nil, func() (bool, error) { return false, down }); !behind || !errors.Is(err, down) {
+		t.Error(behind, err)
+	}
+}
+
+func TestForget(t *testing.T) {
+	var e Expectations
+	e.Wrote(object("10"))
+	e.Forget(KeyOf(object("")))
+	if behind, _ := e.Behind(KeyOf(object("")), nil, nil); behind {
+		t.Error("what is deleted is awaited")
+	}
+}
