@@ -3,20 +3,24 @@ package controllers
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/fair"
 )
 
-// newQueue makes a controller's queue for that many workers, in which no namespace holds up another. It is client-go's, with its delays,
-// retries and metrics. The one that controller-runtime would take may hang when it is shut down
+// newQueue makes a controller's queue for that many workers, in which no namespace holds up another, and what has begun goes before what has
+// not. It is client-go's, with its delays, retries and metrics. The one that controller-runtime would take may hang when it is shut down
 // (https://github.com/kubernetes-sigs/controller-runtime/issues/3538).
-func newQueue(workers int) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func newQueue(workers int, begun func(reconcile.Request) bool) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-				Name: name, Queue: newFairQueue(name, workers),
+				Name: name, Queue: newFairQueue(name, workers, begun),
 			}),
 		})
 	}
@@ -32,8 +36,8 @@ type fairQueue struct {
 	order  *fair.Queue[reconcile.Request]
 }
 
-func newFairQueue(name string, workers int) *fairQueue {
-	order := fair.New(max(workers, 1), func(r reconcile.Request) string { return r.Namespace })
+func newFairQueue(name string, workers int, begun func(reconcile.Request) bool) *fairQueue {
+	order := fair.New(max(workers, 1), func(r reconcile.Request) string { return r.Namespace }, begun)
 	return &fairQueue{
 		Typed:  workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: order}),
 		change: sync.NewCond(&sync.Mutex{}),
@@ -91,4 +95,36 @@ func (q *fairQueue) wakeAll() {
 	q.change.L.Lock()
 	defer q.change.L.Unlock()
 	q.change.Broadcast()
+}
+
+// begun are the FleetWorkloads on the way to what their specs say: the last pass has left them neither Ready nor Stalled.
+type begun struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]bool
+}
+
+// note takes the conditions that a pass has left.
+func (b *begun) note(key types.NamespacedName, conditions []metav1.Condition) {
+	if meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) {
+		b.forget(key)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.by == nil {
+		b.by = map[types.NamespacedName]bool{}
+	}
+	b.by[key] = true
+}
+
+func (b *begun) forget(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.by, key)
+}
+
+func (b *begun) has(req reconcile.Request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.by[req.NamespacedName]
 }

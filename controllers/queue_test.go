@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
+// fresh says that nothing has begun.
+func fresh(reconcile.Request) bool { return false }
+
 // passes run in a controller with the reconciler's options, and last until they are ended.
 type passes struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -131,7 +134,7 @@ func TestAHostileNamespaceKeepsNoOtherWaiting(t *testing.T) {
 // TestWhoIsHeldBackGoesOn: two namespaces have three of eight workers each, and may not have more. When one pass ends, each may have one.
 func TestWhoIsHeldBackGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newFairQueue("", 8)
+		q := newFairQueue("", 8, fresh)
 		defer q.ShutDown()
 		for i := range 10 {
 			q.Add(request("a", fmt.Sprint(i)))
@@ -163,7 +166,7 @@ func TestWhoIsHeldBackGoesOn(t *testing.T) {
 func TestQueueDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		q := newQueue(1)("", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
+		q := newQueue(1, fresh)("", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
 		defer q.ShutDown()
 		q.AddRateLimited(request("a", "failed"))
 		q.AddAfter(request("b", "later"), time.Hour)
@@ -191,7 +194,7 @@ func TestQueueShutsDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(2)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				q := newQueue(2, fresh)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 				q.Add(request("a", "1"))
 				q.Add(request("a", "2")) // one of two workers is kept for others
 				served := make(chan string, 2)
@@ -236,7 +239,7 @@ func TestQueueShutsDown(t *testing.T) {
 func TestQueueIsMeasured(t *testing.T) {
 	const name = "measured-queue"
 	before := measured(t, name)
-	q := newQueue(8)(name, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour))
+	q := newQueue(8, fresh)(name, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour))
 	defer q.ShutDown()
 	for i := range 8 {
 		q.Add(request("a", fmt.Sprint(i)))

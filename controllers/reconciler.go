@@ -74,6 +74,7 @@ type Reconciler struct {
 	first     atomic.Pointer[time.Time]
 	written   writes
 	conflicts conflicts
+	begun     begun
 	access    accesses
 }
 
@@ -106,7 +107,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 func (r *Reconciler) options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: r.Concurrency,
-		NewQueue:                newQueue(r.Concurrency),
+		NewQueue:                newQueue(r.Concurrency, r.begun.has),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	}
 }
@@ -125,6 +126,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 			r.Turns.end(req.NamespacedName)
 			r.written.forget(req.NamespacedName)
 			r.Changes.Forget(req.NamespacedName)
+			r.begun.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

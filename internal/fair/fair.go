@@ -3,14 +3,18 @@ package fair
 
 import "container/list"
 
-// Queue lets namespaces take turns at a number of workers; within a namespace, who comes first goes first. A namespace that has n workers
+// Queue lets namespaces take turns at a number of workers. A namespace that has n workers
 // gets another one only if n/2 stay free then. Of 8 workers one namespace gets at most 5, and two at most 7, however much they wait for
 // and however long it takes: whoever comes next finds a free one. The price is that these stay idle while nobody else comes.
+//
+// Within a namespace, what has begun goes before what has not, so that the first is through early although hundreds wait; and each fourth
+// time what has not, so that it waits at most four times as long as without the others. Among each of the two, who comes first goes first.
 //
 // Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over. What is kept of a
 // namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.
 type Queue[T any] struct {
 	of      func(T) string
+	begun   func(T) bool
 	free    int
 	waiting int
 	lines   map[string]*line[T]
@@ -18,15 +22,38 @@ type Queue[T any] struct {
 	turns *list.List
 }
 
+// inARow is how many that have begun go one after another while some wait that have not.
+const inARow = 3
+
 // line is what is known of one namespace.
 type line[T any] struct {
-	items   []T
+	begun, fresh []T
+	// row is how many that have begun went since the last that had not, at most inARow.
+	row     int
 	workers int
 }
 
-// New makes a queue for that many workers, 1 or more, whose items are of the namespaces that the function tells.
-func New[T any](workers int, of func(T) string) *Queue[T] {
-	return &Queue[T]{of: of, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
+func (l *line[T]) waiting() int { return len(l.begun) + len(l.fresh) }
+
+func (l *line[T]) pop() T {
+	from := &l.begun
+	if l.row++; len(l.begun) == 0 || l.row > inARow && len(l.fresh) > 0 {
+		from, l.row = &l.fresh, 0
+	}
+	l.row = min(l.row, inARow)
+	item := (*from)[0]
+	clear((*from)[:1]) // the array lives on
+	*from = (*from)[1:]
+	if len(*from) == 0 {
+		*from = nil
+	}
+	return item
+}
+
+// New makes a queue for that many workers, 1 or more, whose items are of the namespaces that of tells. What has begun is asked when an item
+// comes.
+func New[T any](workers int, of func(T) string, begun func(T) bool) *Queue[T] {
+	return &Queue[T]{of: of, begun: begun, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
 }
 
 // Touch leaves an item that waits where it is.
@@ -39,10 +66,14 @@ func (q *Queue[T]) Push(item T) {
 		l = &line[T]{}
 		q.lines[q.of(item)] = l
 	}
-	if len(l.items) == 0 {
+	if l.waiting() == 0 {
 		q.turns.PushBack(l)
 	}
-	l.items = append(l.items, item)
+	if q.begun(item) {
+		l.begun = append(l.begun, item)
+	} else {
+		l.fresh = append(l.fresh, item)
+	}
 	q.waiting++
 }
 
@@ -60,11 +91,8 @@ func (q *Queue[T]) Pop() T {
 		turn = q.turns.Front()
 	}
 	l := turn.Value.(*line[T])
-	item := l.items[0]
-	clear(l.items[:1]) // the array lives on
-	l.items = l.items[1:]
-	if len(l.items) == 0 {
-		l.items = nil
+	item := l.pop()
+	if l.waiting() == 0 {
 		q.turns.Remove(turn)
 	} else {
 		q.turns.MoveToBack(turn)
@@ -83,7 +111,7 @@ func (q *Queue[T]) Done(item T) {
 	}
 	l.workers--
 	q.free++
-	if l.workers == 0 && len(l.items) == 0 {
+	if l.workers == 0 && l.waiting() == 0 {
 		delete(q.lines, q.of(item))
 	}
 }

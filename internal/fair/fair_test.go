@@ -3,14 +3,17 @@ package fair
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// newQueue's items are such as a1, the first of the namespace a.
+// newQueue's items are such as a1, the first of the namespace a, and a2!, which has begun.
 func newQueue(workers int) *Queue[string] {
-	return New(workers, func(item string) string { return item[:1] })
+	return New(workers, func(item string) string { return item[:1] }, begun)
 }
+
+func begun(item string) bool { return strings.HasSuffix(item, "!") }
 
 func TestOrder(t *testing.T) {
 	for _, c := range []struct {
@@ -28,6 +31,11 @@ func TestOrder(t *testing.T) {
 		{"who is held back goes on when another is done", 4, "+a1 +b1 +b2 +b3 > > > > -a1 >", "a1 b1 b2 - b3"},
 		{"the last free worker is for who has none", 2, "+a1 +a2 > > +b1 >", "a1 - b1"},
 		{"one worker serves in turn", 1, "+a1 +a2 +b1 > > -a1 > -b1 >", "a1 - b1 a2"},
+		{"what has begun goes first", 8, "+a1 +a2 +a3! > > >", "a3! a1 a2"},
+		{"among what has begun, who comes first goes first", 8, "+a1 +a2! +a3! > > >", "a2! a3! a1"},
+		{"what has not begun goes each fourth time", 8, "+a1 +a2 +a3! +a4! +a5! +a6! +a7! > > > > -a3! -a4! -a5! -a1 > > >", "a3! a4! a5! a1 a6! a7! a2"},
+		{"what has not begun waits for no row that nobody saw", 8, "+a1! +a2! +a3! +a4! > > > > +a5 +a6! >", "a1! a2! a3! a4! a5"},
+		{"what has begun does not go before another namespace's turn", 8, "+a1 +b1 > +a2! > >", "a1 b1 a2!"},
 		{"nobody works on it: nothing is freed", 2, "+a1 +a2 +b1 > > -b1 -c1 > -a1 >", "a1 b1 - a2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,8 +137,12 @@ type history struct {
 	namespaces int
 
 	waiting map[string][]string
-	has     map[string]int
-	working []string
+	// row counts by namespace those that have begun and went while one waited that has not.
+	row map[string]int
+	// begunWent counts them whoever waited.
+	begunWent map[string]int
+	has       map[string]int
+	working   []string
 	// ahead counts by who waits whom it saw go first.
 	ahead         map[string]map[string]int
 	pushed, taken int
@@ -141,7 +153,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	workers := 1 + r.IntN(10)
 	return &history{
 		t: t, q: newQueue(workers), rand: r, workers: workers, namespaces: 1 + r.IntN(12),
-		waiting: map[string][]string{}, has: map[string]int{}, ahead: map[string]map[string]int{},
+		waiting: map[string][]string{}, row: map[string]int{}, begunWent: map[string]int{}, has: map[string]int{}, ahead: map[string]map[string]int{},
 	}
 }
 
@@ -149,7 +161,7 @@ func (h *history) step() {
 	switch h.rand.IntN(3) {
 	case 0:
 		namespace := string(rune('a' + h.rand.IntN(h.namespaces)))
-		item := fmt.Sprintf("%s%d", namespace, h.pushed)
+		item := fmt.Sprintf("%s%d%s", namespace, h.pushed, strings.Repeat("!", h.rand.IntN(2)))
 		h.q.Push(item)
 		h.q.Touch(item)
 		h.waiting[namespace] = append(h.waiting[namespace], item)
@@ -185,13 +197,11 @@ func (h *history) take() {
 	}
 	item := h.q.Pop()
 	namespace := item[:1]
-	if len(h.waiting[namespace]) == 0 || h.waiting[namespace][0] != item {
-		h.t.Fatalf("%s, of %v", item, h.waiting[namespace])
-	}
+	h.inLine(namespace, item)
 	if len(entitled) > 0 && !entitled[namespace] {
 		h.t.Errorf("%s has %d of %d workers, and gets one more before %v", namespace, h.has[namespace], h.workers, entitled)
 	}
-	h.waiting[namespace] = h.waiting[namespace][1:]
+	h.waiting[namespace] = slices.DeleteFunc(h.waiting[namespace], func(other string) bool { return other == item })
 	h.has[namespace]++
 	h.working = append(h.working, item)
 	h.taken++
@@ -206,6 +216,31 @@ func (h *history) take() {
 		if h.ahead[other][namespace]++; h.ahead[other][namespace] > 1 {
 			h.t.Errorf("%s waits, and %s has a second turn", other, namespace)
 		}
+	}
+}
+
+// inLine wants an item to be the first of its namespace that has begun, or that has not: that one at the latest after three of the others.
+func (h *history) inLine(namespace, item string) {
+	same := func(other string) bool { return begun(other) == begun(item) }
+	if i := slices.IndexFunc(h.waiting[namespace], same); i < 0 || h.waiting[namespace][i] != item {
+		h.t.Fatalf("%s, of %v", item, h.waiting[namespace])
+	}
+	others := slices.ContainsFunc(h.waiting[namespace], func(other string) bool { return !same(other) })
+	switch {
+	case begun(item) && others:
+		if h.row[namespace]++; h.row[namespace] > inARow {
+			h.t.Errorf("%s is the %dth in a row that has begun, of %v", item, h.row[namespace], h.waiting[namespace])
+		}
+	case !begun(item):
+		if others && h.begunWent[namespace] < inARow {
+			h.t.Errorf("%s goes before those that have begun, after %d of them, of %v", item, h.begunWent[namespace], h.waiting[namespace])
+		}
+		h.row[namespace] = 0
+	}
+	if begun(item) {
+		h.begunWent[namespace]++
+	} else {
+		h.begunWent[namespace] = 0
 	}
 }
 
@@ -224,7 +259,7 @@ func (h *history) done() {
 func BenchmarkQueue(b *testing.B) {
 	for _, namespaces := range []int{1, 100, 10000} {
 		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
-			q := New(8, func(item int) string { return fmt.Sprint(item % namespaces) })
+			q := New(8, func(item int) string { return fmt.Sprint(item % namespaces) }, func(item int) bool { return item%2 == 0 })
 			for i := range 10000 {
 				q.Push(i)
 			}
