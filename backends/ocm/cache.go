@@ -2,6 +2,7 @@ package ocm
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -25,6 +27,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
@@ -76,14 +79,14 @@ func listOf(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
 }
 
 // cacheOptions keep only what is ours, but for bindings, which may be somebody else's, and for clusters.
-func cacheOptions() cache.Options {
+func cacheOptions(works *interned.Values) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator})
 	// A requirement of existence is always valid.
 	ofPlacements, _ := labels.NewRequirement(clusterv1beta1.PlacementLabel, selection.Exists, nil)
 	return cache.Options{
 		DefaultTransform: stripManagedFields,
 		ByObject: map[client.Object]cache.ByObject{
-			unstructuredOf(manifestWorkGVK):     {Label: ours, Transform: stripManifestWork},
+			unstructuredOf(manifestWorkGVK):     {Label: ours, Transform: func(obj any) (any, error) { return packManifestWork(works, obj) }},
 			unstructuredOf(placementGVK):        {Label: ours},
 			&clusterv1beta1.PlacementDecision{}: {Label: labels.NewSelector().Add(*ofPlacements), Transform: stripDecision},
 			&clusterv1.ManagedCluster{}:         {Transform: stripCluster},
@@ -94,14 +97,72 @@ func cacheOptions() cache.Options {
 // sizeField is, in our cache, the size of a ManifestWork's status that is too large to be kept; there is nothing else in the status then.
 const sizeField = "fleetworkload.io/size"
 
-// stripManifestWork drops a status that is too large: what an agent reports is small, and whoever has its rights can write anything there.
-func stripManifestWork(obj any) (any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		if size := sizeOf(u.Object["status"]); size > backends.MostReported(1) {
-			u.Object["status"] = map[string]any{sizeField: int64(size)}
+// sweepStored is how often the parts of ManifestWorks are forgotten that none has any more.
+const sweepStored = 10 * time.Minute
+
+// packManifestWork makes a ManifestWork small in memory. What it has in common with others is theirs too; of a thousand of a workload nearly
+// all is. Its status, which is its own, is JSON until somebody reads it: see statusOf. A status that is too large is dropped: what an agent
+// reports is small, and whoever has its rights can write anything there.
+func packManifestWork(works *interned.Values, obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	if _, err := stripManagedFields(u); err != nil {
+		return nil, err
+	}
+	for _, part := range partsOf(u) {
+		part.in[part.key] = works.Of(part.in[part.key])
+	}
+	status, has := u.Object["status"]
+	if !has {
+		return u, nil
+	}
+	if size := sizeOf(status); size > backends.MostReported(1) {
+		u.Object["status"] = map[string]any{sizeField: int64(size)}
+		return u, nil
+	}
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return nil, fmt.Errorf("pack the status of ManifestWork %s: %w", client.ObjectKeyFromObject(u), err)
+	}
+	u.Object["status"] = string(raw)
+	return u, nil
+}
+
+// part is a part of an object that others may have as well.
+type part struct {
+	in  map[string]any
+	key string
+}
+
+// partsOf are such parts of a ManifestWork.
+func partsOf(work *unstructured.Unstructured) []part {
+	metadata, _ := work.Object["metadata"].(map[string]any)
+	var parts []part
+	for _, p := range []part{{work.Object, "spec"}, {metadata, "labels"}, {metadata, "annotations"}, {metadata, "managedFields"}} {
+		if _, has := p.in[p.key]; has {
+			parts = append(parts, p)
 		}
 	}
-	return stripManagedFields(obj)
+	return parts
+}
+
+// keepStored forgets from time to time what no ManifestWork has any more, until ctx ends.
+func (d *Driver) keepStored(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		works, err := d.list(ctx, listOf(manifestWorkGVK))
+		if err != nil {
+			return // the next time
+		}
+		d.stored.Keep(func(used func(any)) {
+			for _, work := range works {
+				for _, p := range partsOf(work) {
+					used(p.in[p.key])
+				}
+			}
+		})
+	}, sweepStored)
 }
 
 // sizeOf is about how many bytes a value takes as JSON.
@@ -257,6 +318,7 @@ func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) err
 	go func() { stopped <- d.cache.Start(ctx) }()
 	if d.cache.WaitForCacheSync(ctx) {
 		d.synced.Store(true)
+		go d.keepStored(ctx)
 		notify(types.NamespacedName{})
 	}
 	if err := <-stopped; err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
+	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
 )
 
 // Driver carries workloads out through one OCM hub. It reads from caches, and writes only the fields that are its own.
@@ -41,6 +42,8 @@ type Driver struct {
 	// successors are the workloads whose Placement can only be made once the decisions of a former one of its name are gone.
 	// Those no longer lead to their workload by themselves.
 	successors needs
+	// stored are parts of cached ManifestWorks.
+	stored interned.Values
 	// reports spare reading again what has not changed.
 	reports    reports
 	translated translated
@@ -85,7 +88,7 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 	if d.mapper, err = apiutil.NewDynamicRESTMapper(cfg, bounded); err != nil {
 		return nil, fmt.Errorf("discovery of the hub: %w", err)
 	}
-	cacheOpts := cacheOptions()
+	cacheOpts := cacheOptions(&d.stored)
 	cacheOpts.Scheme, cacheOpts.Mapper, cacheOpts.HTTPClient = scheme, d.mapper, httpClient
 	if d.cache, err = cache.New(cfg, cacheOpts); err != nil {
 		return nil, fmt.Errorf("cache of the hub: %w", err)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
 )
 
 // TestAStatusOfAnySizeIsBounded (laws 4 and 11): what somebody writes into the status of a ManifestWork with an agent's rights costs no more than a
@@ -32,7 +33,7 @@ func TestAStatusOfAnySizeIsBounded(t *testing.T) {
 		"deep":                    {map[string]any{"a": deep, "b": strings.Repeat("x", 30<<10)}, false},
 	} {
 		work := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "m1", "name": "w"}, "status": test.status}}
-		if _, err := stripManifestWork(work); err != nil {
+		if _, err := packManifestWork(&interned.Values{}, work); err != nil {
 			t.Fatal(err)
 		}
 		if is := sizeOf(work.Object["status"]); is > backends.MostReported(1) {

@@ -1,6 +1,7 @@
 package ocm
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -47,19 +49,19 @@ type report struct {
 }
 
 func readWork(obj *unstructured.Unstructured) (report, error) {
-	var status workv1.ManifestWorkStatus
-	if raw, _ := obj.Object["status"].(map[string]any); raw != nil {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &status); err != nil {
-			return report{}, fmt.Errorf("read ManifestWork %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
-		}
+	status, err := statusOf(obj)
+	if err != nil {
+		return report{}, err
 	}
 	r := report{
 		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID], generation: obj.GetGeneration(),
 		deleting: !obj.GetDeletionTimestamp().IsZero(), annotations: obj.GetAnnotations(),
 		manifest: firstManifest(obj), strategy: strategyOf(obj), forced: forced(configOf(obj)),
 	}
-	size, _, _ := unstructured.NestedInt64(obj.Object, "status", sizeField)
-	r.tooMuch = int(size)
+	if dropped, _ := obj.Object["status"].(map[string]any); dropped != nil {
+		size, _ := dropped[sizeField].(int64)
+		r.tooMuch = int(size)
+	}
 	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "deleteOption", "propagationPolicy")
 	r.deletion = workv1.DeletePropagationPolicyType(policy)
 	since := func(generation int64, conditionType string) *metav1.Condition {
@@ -85,6 +87,20 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		r.wasReleased = last.state().released()
 	}
 	return r, nil
+}
+
+// statusOf is the status of a ManifestWork, from the cache or from the hub.
+func statusOf(work *unstructured.Unstructured) (status workv1.ManifestWorkStatus, err error) {
+	switch packed := work.Object["status"].(type) {
+	case string:
+		err = json.Unmarshal([]byte(packed), &status)
+	case map[string]any:
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(packed, &status)
+	}
+	if err != nil {
+		return status, fmt.Errorf("read ManifestWork %s: %w", client.ObjectKeyFromObject(work), err)
+	}
+	return status, nil
 }
 
 // strategyOf is the strategy by which a ManifestWork of ours applies its one manifest.

@@ -2,6 +2,7 @@ package ocm
 
 import (
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
 func loadWork(t *testing.T, change func(*workv1.ManifestWork)) report {
@@ -41,7 +44,51 @@ func loadWork(t *testing.T, change func(*workv1.ManifestWork)) report {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cached := packed(t, &interned.Values{}, &unstructured.Unstructured{Object: obj})
+	if again, err := readWork(cached); err != nil || !reflect.DeepEqual(r, again) {
+		t.Errorf("as the cache has it, it says %+v, not %+v (%v)", again, r, err)
+	}
 	return r
+}
+
+// packed is a ManifestWork as the cache has it.
+func packed(t *testing.T, works *interned.Values, work *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	cached, err := packManifestWork(works, work.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cached.(*unstructured.Unstructured)
+}
+
+// TestWorksOfOneWorkloadAreSmall: what they have in common is there once, and each has its own status and place.
+func TestWorksOfOneWorkloadAreSmall(t *testing.T) {
+	work := func(cluster string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{
+				"namespace": cluster, "name": "w", "labels": map[string]any{"uid": "1"}, "annotations": map[string]any{"hash": "2"},
+				"managedFields": []any{
+					map[string]any{"manager": ssa.FieldOwner, "fieldsV1": map[string]any{"f:spec": map[string]any{}}}, map[string]any{"manager": cluster},
+				},
+			},
+			"spec":   map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{"kind": "CloneSet"}}}},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Applied", "message": cluster}}},
+		}}
+	}
+	var works interned.Values
+	m1, m2 := packed(t, &works, work("m1")), packed(t, &works, work("m2"))
+	for i, part := range partsOf(m1) {
+		other := partsOf(m2)[i]
+		if a, b := reflect.ValueOf(part.in[part.key]), reflect.ValueOf(other.in[other.key]); a.Pointer() != b.Pointer() || a.Len() == 0 {
+			t.Errorf("each has its own %s: %v", part.key, a)
+		}
+	}
+	for cluster, cached := range map[string]*unstructured.Unstructured{"m1": m1, "m2": m2} {
+		status, err := statusOf(cached)
+		if err != nil || cached.GetNamespace() != cluster || status.Conditions[0].Message != cluster {
+			t.Errorf("%s: %v, %v", cluster, cached.Object, err)
+		}
+	}
 }
 
 func strategy(kind workv1.UpdateStrategyType) func(*workv1.ManifestWork) {

@@ -70,22 +70,20 @@ func (d *Driver) serves(ctx context.Context, workload backends.Workload, chosen 
 	return known, nil
 }
 
-// servedVersions reads what the agent says of the CRD that it was asked for.
+// servedVersions reads what the agent says of the CRD that it was asked for; nothing when it cannot be read.
 func servedVersions(work *unstructured.Unstructured) []string {
-	manifests, _, _ := unstructured.NestedFieldNoCopy(work.Object, "status", "resourceStatus", "manifests")
-	list, _ := manifests.([]any)
+	status, err := statusOf(work)
+	if err != nil {
+		return nil
+	}
 	var served []string
-	for _, item := range list {
-		manifest, _ := item.(map[string]any)
-		if kind, _, _ := unstructured.NestedString(manifest, "resourceMeta", "kind"); kind != "CustomResourceDefinition" {
+	for _, manifest := range status.ResourceStatus.Manifests {
+		if manifest.ResourceMeta.Kind != "CustomResourceDefinition" {
 			continue
 		}
-		values, _, _ := unstructured.NestedFieldNoCopy(manifest, "statusFeedback", "values")
-		all, _ := values.([]any)
-		for _, v := range all {
-			value, _ := v.(map[string]any)
-			if is, _, _ := unstructured.NestedBool(value, "fieldValue", "boolean"); is {
-				served = append(served, fmt.Sprint(value["name"]))
+		for _, value := range manifest.StatusFeedbacks.Values {
+			if value.Value.Boolean != nil && *value.Value.Boolean {
+				served = append(served, value.Name)
 			}
 		}
 	}
