@@ -358,8 +358,12 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 		if err != nil {
 			return err
 		}
-		handler := toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { d.changed(ctx, nil, obj, notify, kick) },
+		handler := toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(obj any, isInInitialList bool) {
+				if !isInInitialList { // when the caches are full, all are told
+					d.changed(ctx, nil, obj, notify, kick)
+				}
+			},
 			UpdateFunc: func(old, obj any) {
 				if old.(client.Object).GetResourceVersion() != obj.(client.Object).GetResourceVersion() {
 					d.changed(ctx, old, obj, notify, kick)
