@@ -154,6 +154,11 @@ bench: ## Measure our work beside other people's, in the same run; fails when a 
 	@$(say) 'comparisons' >&2
 	@go run ./hack/bench
 
+.PHONY: bench-scale
+bench-scale: ## Measure many FleetWorkloads on many simulated clusters beside a bare client (SCALE=300x100, REST=1m); fails when a bar is missed
+	@$(say) 'scale' >&2
+	@go run ./hack/bench -scale $(or $(SCALE),300x100) -rest $(or $(REST),1m)
+
 .PHONY: bench-migration
 bench-migration: ## Measure hand-overs of 1 and 100 FleetWorkloads on a fleet of its own (LAB_DIR=.lab reuses one without an operator)
 	@$(say) 'hand-overs' >&2
