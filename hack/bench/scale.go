@@ -22,8 +22,8 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
-// scalePatience is how long one step may take for each thousand of ManifestWorks.
-const scalePatience = 5 * time.Minute
+// scalePatience is how long one step may take for each thousand of ManifestWorks, and for twice as many.
+const scalePatience = time.Minute
 
 // scale is many FleetWorkloads on many clusters of one hub: what each step costs the operator.
 type scale struct {
@@ -114,7 +114,7 @@ func (s *scale) run(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
 		of   []string
-	}{{"change one", s.names[:1]}, {"change all", s.names}} {
+	}{{"change one", s.names[:1]}, {"change others", s.names[1:]}} {
 		changed, err := s.step(ctx, step.name, step.of, metav1.ConditionTrue, func(ctx context.Context) error {
 			return s.each(ctx, step.of, func(ctx context.Context, name string) error { return s.change(ctx, name) })
 		})
@@ -218,8 +218,7 @@ func (s *scale) step(
 		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := s.seen.await(ctx, s.patience()); err != nil {
-		after, figuresErr := s.operator.figures(ctx)
-		return scaleFigures{}, errors.Join(fmt.Errorf("%s: %w; until then %s", name, err, after.since(before)), figuresErr)
+		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
 	}
 	first, last := s.seen.times()
 	if err := s.settled(ctx, 0); err != nil {
@@ -236,7 +235,7 @@ func (s *scale) step(
 }
 
 func (s *scale) patience() time.Duration {
-	return scalePatience * time.Duration(1+len(s.names)*len(s.hub.clusters)/1000)
+	return scalePatience * time.Duration(2+len(s.names)*len(s.hub.clusters)/1000)
 }
 
 // settled waits until the operator has made so many passes since its start, and has none before it.

@@ -297,7 +297,10 @@ func (s *byReplicaSet) remove(ctx context.Context) error {
 // readModel reads what the operator has written for a FleetWorkload.
 func readModel(ctx context.Context, h *hub, workload *v1alpha1.FleetWorkload) (*model, error) {
 	m := &model{name: workload.Name}
-	labels := client.MatchingLabels{v1alpha1.LabelUID: string(workload.UID)}
+	if err := h.Get(ctx, client.ObjectKeyFromObject(workload), workload); err != nil {
+		return nil, fmt.Errorf("read FleetWorkload %s: %w", workload.Name, err)
+	}
+	labels := client.MatchingLabels{v1alpha1.LabelUID: workload.Status.Identity}
 	var placements clusterv1beta1.PlacementList
 	if err := h.List(ctx, &placements, labels); err != nil {
 		return nil, fmt.Errorf("list Placements: %w", err)
