@@ -58,6 +58,9 @@ func packed(t *testing.T, works *interned.Values, work *unstructured.Unstructure
 	if err != nil {
 		t.Fatal(err)
 	}
+	if cached, err = packManifestWork(works, cached); err != nil {
+		t.Fatal(err) // client-go may call it twice
+	}
 	return cached.(*unstructured.Unstructured)
 }
 
