@@ -168,7 +168,7 @@ func (s *scale) restart(ctx context.Context) error {
 	if err := s.settled(ctx, len(s.names)); err != nil {
 		return err
 	}
-	clock := time.Since(start)
+	clock := time.Since(start) - quiet
 	after, err := s.operator.figures(ctx)
 	if err != nil {
 		return err
@@ -238,11 +238,19 @@ func (s *scale) patience() time.Duration {
 	return scalePatience * time.Duration(2+len(s.names)*len(s.hub.clusters)/1000)
 }
 
-// settled waits until the operator has made so many passes since its start, and has none before it.
+// quiet is how long the operator makes no pass when it has settled: after its start it first has to connect.
+const quiet = 3 * time.Second
+
+// settled waits until the operator has made so many passes since its start, and makes none any more.
 func (s *scale) settled(ctx context.Context, passes int) error {
+	var last effort
+	since := time.Now()
 	return pollFor(ctx, s.patience(), "the operator to settle", func() error {
 		e, err := s.operator.effort(ctx)
-		if err == nil && (e.pending > 0 || e.passes < passes) {
+		if e.passes != last.passes || e.pending > 0 {
+			last, since = e, time.Now()
+		}
+		if err == nil && (e.passes < passes || time.Since(since) < quiet) {
 			err = fmt.Errorf("%d passes, %d before it", e.passes, e.pending)
 		}
 		return err
