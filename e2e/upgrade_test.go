@@ -70,12 +70,19 @@ func upgrades(before string) func() {
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "nobodies"}}}
 			Expect(hub().Create(ctx, may)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(hub().Delete(ctx, may)).To(Succeed()) })
-			// The scenario's webhook stays as the suite has installed it: no Service leads out of the test fleet.
-			install := []string{"install", "fleetworkload", "--set=webhook.enabled=false", "--take-ownership"}
+			// The scenario's webhook stays as the suite has installed it, since no Service leads out of the test fleet; and the account, whose tokens
+			// the suite has given to the operators.
+			install := []string{"install", "fleetworkload", "--set=webhook.enabled=false,serviceAccount.create=false", "--take-ownership"}
+			DeferCleanup(func(ctx SpecContext) {
+				helm(ctx, "uninstall", "fleetworkload", "--ignore-not-found")
+				Expect(world.install(ctx)).To(Succeed())
+			})
 			olderChart, newerChart := filepath.Join(before, "charts", "fleetworkload"), filepath.Join("..", "charts", "fleetworkload")
 			olderManager := filepath.Join(before, "bin", "manager")
 			older := func(o *operator) { release(o, olderManager, "rollback", "fleetworkload") }
-			newer := func(o *operator) { release(o, world.manager, "upgrade", "fleetworkload", newerChart, "--reset-then-reuse-values") }
+			newer := func(o *operator) {
+				release(o, world.manager, "upgrade", "fleetworkload", newerChart, "--reset-then-reuse-values")
+			}
 
 			o, _ := ownOperator(ctx, "upgrade", operatorOptions{everywhere: true})
 			release(o, olderManager, append(install, olderChart)...)
