@@ -1,7 +1,6 @@
 package ocm
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,7 +92,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 func statusOf(work *unstructured.Unstructured) (status workv1.ManifestWorkStatus, err error) {
 	switch packed := work.Object["status"].(type) {
 	case string:
-		err = json.Unmarshal([]byte(packed), &status)
+		err = utiljson.Unmarshal([]byte(packed), &status)
 	case map[string]any:
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(packed, &status)
 	}
