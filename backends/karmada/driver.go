@@ -641,13 +641,14 @@ func (d *Driver) behind(ctx context.Context, q backends.Query, live world) (stri
 		if object.live != nil {
 			seen = object.live
 		}
-		behind, err := d.expected.Behind(key, seen, func() (bool, error) {
+		behind, err := d.expected.Behind(key, seen, func() (string, error) {
 			there := &metav1.PartialObjectMetadata{}
 			there.SetGroupVersionKind(object.gvk)
 			err := d.client.Get(ctx, key.NamespacedName, there)
-			labels := there.GetLabels()
-			ours := labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator && labels[v1alpha1.LabelUID] == string(q.Key.UID)
-			return err == nil && ours, client.IgnoreNotFound(err)
+			if there.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator || there.Labels[v1alpha1.LabelUID] != string(q.Key.UID) {
+				return "", client.IgnoreNotFound(err)
+			}
+			return there.ResourceVersion, client.IgnoreNotFound(err)
 		})
 		if err != nil {
 			return "", backends.Classify("read what was written", err)

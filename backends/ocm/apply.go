@@ -299,9 +299,12 @@ func (d *Driver) behind(ctx context.Context, cluster string, key backends.Key, w
 	if work != nil {
 		live = work
 	}
-	return d.expected.Behind(expectations.Key{GroupKind: manifestWorkGVK.GroupKind(), NamespacedName: at}, live, func() (bool, error) {
+	return d.expected.Behind(expectations.Key{GroupKind: manifestWorkGVK.GroupKind(), NamespacedName: at}, live, func() (string, error) {
 		there, err := d.onHub(ctx, at)
-		return there != nil && there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator && there.Labels[v1alpha1.LabelUID] == string(key.UID), err
+		if there == nil || there.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator || there.Labels[v1alpha1.LabelUID] != string(key.UID) {
+			return "", err
+		}
+		return there.ResourceVersion, nil
 	})
 }
 

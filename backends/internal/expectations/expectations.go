@@ -63,19 +63,22 @@ func (e *Expectations) Forget(key Key) {
 	delete(e.by, key)
 }
 
-// Behind tells whether a cache, whose object is live or nil, does not show yet what was written. After Patience, shown asks the API server
-// whether there is an object that the cache will show, and again after as long. Whoever gets true looks again after Patience.
-func (e *Expectations) Behind(key Key, live metav1.Object, shown func() (bool, error)) (bool, error) {
+// Behind tells whether a cache, whose object is live or nil, does not show yet what was written. After Patience, and again after as long,
+// version asks the API server for the resource version of the object that the cache will show; empty when there is none. When the cache has
+// just that, nothing is awaited: versions begin anew on an API server that comes back from a backup. Whoever gets true looks again after
+// Patience.
+func (e *Expectations) Behind(key Key, live metav1.Object, version func() (string, error)) (bool, error) {
 	written, patient := e.awaits(key, live)
 	if !written || patient {
 		return written, nil
 	}
-	there, err := shown()
+	now, err := version()
 	if err != nil {
 		return true, fmt.Errorf("look for %s %s: %w", key.Kind, key.NamespacedName, err)
 	}
-	e.asked(key, there)
-	return there, nil
+	behind := now != "" && (live == nil || live.GetResourceVersion() != now)
+	e.asked(key, behind)
+	return behind, nil
 }
 
 // awaits tells whether a write is not shown, and whether there is no need to ask for it yet.
@@ -93,13 +96,13 @@ func (e *Expectations) awaits(key Key, live metav1.Object) (written, patient boo
 	return true, e.now().Sub(x.asked) < Patience
 }
 
-func (e *Expectations) asked(key Key, there bool) {
+func (e *Expectations) asked(key Key, behind bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x, found := e.by[key]
 	switch {
 	case !found:
-	case there:
+	case behind:
 		x.asked = e.now()
 		e.by[key] = x
 	default:

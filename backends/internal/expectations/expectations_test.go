@@ -19,7 +19,7 @@ func TestBehind(t *testing.T) {
 	for name, test := range map[string]struct {
 		written, live string
 		later         time.Duration
-		there         bool
+		now           string
 		// asks tells whether the API server is asked.
 		behind, asks bool
 	}{
@@ -29,7 +29,10 @@ func TestBehind(t *testing.T) {
 		"as before":                     {written: "10", live: "9", behind: true},
 		"as written":                    {written: "10", live: "10"},
 		"written by others since":       {written: "9", live: "10"},
-		"late":                          {written: "10", live: "9", later: Patience, there: true, behind: true, asks: true},
+		"late":                          {written: "10", live: "9", later: Patience, now: "10", behind: true, asks: true},
+		"late, and not there":           {written: "10", later: Patience, now: "10", behind: true, asks: true},
+		"restored from a backup":        {written: "10", live: "7", later: Patience, now: "7", asks: true},
+		"restored, and not there yet":   {written: "10", later: Patience, now: "7", behind: true, asks: true},
 		"nearly late":                   {written: "10", live: "9", later: Patience - 1, behind: true},
 		"gone before anybody saw it":    {written: "10", later: Patience, asks: true},
 		"of an API server without etcd": {written: "b", live: "a"},
@@ -47,7 +50,7 @@ func TestBehind(t *testing.T) {
 			}
 			asked := 0
 			look := func() bool {
-				behind, err := e.Behind(KeyOf(object("")), live, func() (bool, error) { asked++; return test.there, nil })
+				behind, err := e.Behind(KeyOf(object("")), live, func() (string, error) { asked++; return test.now, nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +72,7 @@ func TestWhatCannotBeAskedIsAwaited(t *testing.T) {
 	e.Wrote(object("10"))
 	clock.SetTime(clock.Now().Add(Patience))
 	down := errors.New("down")
-	if behind, err := e.Behind(KeyOf(object("")), nil, func() (bool, error) { return false, down }); !behind || !errors.Is(err, down) {
+	if behind, err := e.Behind(KeyOf(object("")), nil, func() (string, error) { return "", down }); !behind || !errors.Is(err, down) {
 		t.Error(behind, err)
 	}
 }
