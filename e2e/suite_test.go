@@ -82,6 +82,7 @@ type built struct {
 // Each process has a fleet and an operator of its own; one of them builds the operator for all.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	b := built{Dir: os.Getenv(envKeep), Manager: os.Getenv(envManager)}
+	Expect(b.Dir == "" || filepath.IsAbs(b.Dir)).To(BeTrue(), envKeep+" is to be an absolute path: kubeconfigs are kept there, and a checkout is no place for them")
 	if b.Dir == "" {
 		var err error
 		b.Dir, err = os.MkdirTemp("", "fleetworkload-e2e-")

@@ -3,9 +3,9 @@ package fair
 
 import "container/list"
 
-// Queue lets namespaces take turns at a number of workers. A namespace that has n workers
-// gets another one only if n/2 stay free then. Of 8 workers one namespace gets at most 5, and two at most 7, however much they wait for
-// and however long it takes: whoever comes next finds a free one. The price is that these stay idle while nobody else comes.
+// Queue lets namespaces take turns at a number of workers. A namespace that has n workers gets another one only if n/2 stay free then. Of 8
+// workers one namespace gets at most 5, and two at most 7, however much they wait for and however long it takes: whoever comes next finds a
+// free one. The price is that these stay idle while nobody else comes.
 //
 // Within a namespace, what has begun goes before what has not, so that the first is through early although hundreds wait; and each fourth
 // time what has not, so that it waits at most four times as long as without the others. Among each of the two, who comes first goes first.
