@@ -130,6 +130,24 @@ var _ = Describe("Bad input", Label("input"), func() {
 				})
 			})
 
+			It("refuses an amount that takes for ever to read, and reads nothing else as one", Label("laws"), func(ctx SpecContext) {
+				fw := workload(namespace, "web", backend, deployment, 1)
+				fw.Spec.Placement.Clusters = on(world.members[0])
+				fw.Spec.Overrides = []v1alpha1.Override{envOverride("1e-999999999", world.members[0])}
+				create(ctx, fw)
+				becomesReady(ctx, fw)
+				edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Overrides[0].Env[0].Set[0].Value = "1e999999999" })
+				becomesReady(ctx, fw)
+				runs(ctx, fw, deployment, map[string]want{world.members[0]: {1, imageOld, "1e999999999"}})
+
+				endless := workload(namespace, "endless", backend, deployment, 1)
+				endless.Spec.Template.Raw = []byte(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchLabels":{"app":"a"}},` +
+					`"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"c","image":"i",` +
+					`"resources":{"limits":{"cpu":"1e-999999999"}}}]}}}}`)
+				refused(ctx, endless, v1alpha1.ReasonInvalidTemplate, `spec.template "1e-999999999"`,
+					"spec.template.spec.containers[0].resources.limits.cpu", "such as 500m or 1Gi")
+			})
+
 			It("goes on when the mistake is mended", func(ctx SpecContext) {
 				fw := workload(namespace, "web", backend, deployment, 1)
 				fw.Spec.Placement.Clusters = on("membr1")

@@ -372,10 +372,14 @@ func (p *Plan) overridden(c backends.Cluster) (*unstructured.Unstructured, error
 		return nil, err
 	}
 	manifest, err := p.overrides.Target(p.Template, c)
-	if err == nil {
-		p.manifests.overridden[selecting] = manifest
+	if err != nil {
+		return nil, err
 	}
-	return manifest, err
+	if err := checkQuantities(manifest.Object, backends.CodeInvalidOverride, "spec.overrides"); err != nil {
+		return nil, err
+	}
+	p.manifests.overridden[selecting] = manifest
+	return manifest, nil
 }
 
 // own is a manifest of which the objects on a path can be changed; all else is shared.

@@ -187,6 +187,11 @@ func TestRefusals(t *testing.T) {
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"Web_1"}}`, nil,
 			backends.CodeInvalidTemplate, `spec.template.metadata.name "Web_1"`,
 		},
+		"an amount that takes for ever to read": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"a","value":"1e9999"}],` +
+				`"resources":{"limits":{"cpu":"1e-999999999"}}}]}}}}`, nil,
+			backends.CodeInvalidTemplate, `spec.template "1e-999999999": spec.template.spec.containers[0].resources.limits.cpu has more digits`,
+		},
 		"a kind that nobody described": {
 			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding"}`, nil, backends.CodeUnsupported, "let an administrator describe it",
 		},

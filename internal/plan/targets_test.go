@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -150,5 +151,20 @@ func TestAmountsAreRoundedUp(t *testing.T) {
 		if got := amount(bytes); got != want {
 			t.Errorf("%d bytes are %s, want %s", bytes, got, want)
 		}
+	}
+}
+
+func TestAnAmountThatTakesForEverToReadIsRefused(t *testing.T) {
+	endless, err := New(workload(deployment, func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Overrides = []v1alpha1.Override{{Patches: []v1alpha1.PatchOperation{
+			{Op: v1alpha1.PatchOpAdd, Path: "/spec/template/spec/overhead", Value: &apiextensionsv1.JSON{Raw: []byte(`{"cpu":"1E+1000"}`)}},
+		}}}
+	}), kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := endless.Targets(fleet, []string{"m1"}, nil); err == nil ||
+		!strings.Contains(err.Error(), `spec.overrides "1E+1000": spec.template.spec.overhead.cpu has more digits`) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -65,6 +65,9 @@ func manifest(fw *v1alpha1.FleetWorkload) (template *unstructured.Unstructured, 
 	if err := checkMetadata(obj); err != nil {
 		return nil, "", err
 	}
+	if err := checkQuantities(obj.Object, backends.CodeInvalidTemplate, "spec.template"); err != nil {
+		return nil, "", err
+	}
 	return obj, noteStripped("spec.template", strip(obj)), nil
 }
 

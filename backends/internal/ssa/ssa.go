@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -143,10 +144,18 @@ func equalScalar(a, b any) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
+// sane are the strings that are read as quantities. Reading one with a large exponent, as a hash may look, takes minutes and gigabytes
+// (apimachinery pkg/api/resource/quantity.go rounds by writing all digits out).
+var sane = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
+
 func number(v any) (resource.Quantity, bool) {
 	switch t := v.(type) {
 	case string, int64, int32, int, float64:
-		q, err := resource.ParseQuantity(fmt.Sprint(t))
+		text := fmt.Sprint(t)
+		if !sane.MatchString(text) {
+			return resource.Quantity{}, false
+		}
+		q, err := resource.ParseQuantity(text)
 		return q, err == nil
 	default:
 		return resource.Quantity{}, false

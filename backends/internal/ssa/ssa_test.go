@@ -103,6 +103,8 @@ func TestContainsComparesAsAPIServersStore(t *testing.T) {
 		"a number of another type":        {int64(3), float64(3), true},
 		"a number and its string":         {int64(3), "3", true},
 		"different strings":               {"a", "b", false},
+		"hashes like large numbers":       {"1e996", "1000e993", false},
+		"numbers with an exponent":        {"1000000", "1e6", true},
 		"an empty map and nothing":        {nil, map[string]any{}, true},
 		"an empty list and nothing":       {nil, []any{}, true},
 		"a null says nothing":             {map[string]any{}, map[string]any{"a": nil}, true},
