@@ -44,11 +44,12 @@ type historyOptions struct {
 func newHistoryCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts historyOptions
 	cmd := &cobra.Command{
-		Use:     "history NAME",
-		Short:   "Show the versions that a FleetWorkload has shipped",
-		Long:    historyLong,
-		Example: historyExample,
-		Args:    cobra.ExactArgs(1),
+		Use:               "history NAME",
+		Short:             "Show the versions that a FleetWorkload has shipped",
+		Long:              historyLong,
+		Example:           historyExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.check(); err != nil {
 				return err

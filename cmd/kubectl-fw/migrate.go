@@ -56,10 +56,11 @@ type migrateOptions struct {
 func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts migrateOptions
 	cmd := &cobra.Command{
-		Use:     "migrate (NAME... | --all | -l SELECTOR) --to BACKEND",
-		Short:   "Move running workloads to another backend",
-		Long:    migrateLong,
-		Example: migrateExample,
+		Use:               "migrate (NAME... | --all | -l SELECTOR) --to BACKEND",
+		Short:             "Move running workloads to another backend",
+		Long:              migrateLong,
+		Example:           migrateExample,
+		ValidArgsFunction: completeNames(flags, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.many.many(cmd, args) {
 				return opts.runMany(cmd, flags, streams, args)
@@ -75,7 +76,8 @@ func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends for --dry-run")
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
 		"where Secrets that the configuration names are, on the management cluster")
-	_ = cmd.MarkFlagRequired("to") // the flag exists
+	_ = cmd.MarkFlagRequired("to")                                    // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("to", completeBackends(flags)) // it is registered once
 	cmd.MarkFlagsMutuallyExclusive("wait", "dry-run")
 	opts.many.addFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("report", "dry-run")
@@ -114,9 +116,10 @@ func (o migrateOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigF
 
 func newApproveCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "approve NAME",
-		Short: "Let a migration go on that waits for a person",
-		Args:  cobra.ExactArgs(1),
+		Use:               "approve NAME",
+		Short:             "Let a migration go on that waits for a person",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, key, err := connectFor(flags, args[0])
 			if err != nil {

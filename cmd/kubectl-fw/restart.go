@@ -37,11 +37,12 @@ const annotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 func newRestartCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use:     "restart NAME",
-		Short:   "Make the pods of a FleetWorkload anew",
-		Long:    restartLong,
-		Example: restartExample,
-		Args:    cobra.ExactArgs(1),
+		Use:               "restart NAME",
+		Short:             "Make the pods of a FleetWorkload anew",
+		Long:              restartLong,
+		Example:           restartExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var cfg config.Configuration
 			if path != "" {

@@ -36,10 +36,11 @@ type statusOptions struct {
 func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts statusOptions
 	cmd := &cobra.Command{
-		Use:     "status NAME",
-		Short:   "Show a FleetWorkload's state, cluster by cluster",
-		Example: statusExample,
-		Args:    cobra.ExactArgs(1),
+		Use:               "status NAME",
+		Short:             "Show a FleetWorkload's state, cluster by cluster",
+		Example:           statusExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			show, err := printerFor(opts, streams.Out)
 			if err != nil {

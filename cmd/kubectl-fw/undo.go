@@ -46,11 +46,12 @@ type undoOptions struct {
 func newUndoCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts undoOptions
 	cmd := &cobra.Command{
-		Use:     "undo NAME",
-		Short:   "Ship a version again that a FleetWorkload has shipped before",
-		Long:    undoLong,
-		Example: undoExample,
-		Args:    cobra.ExactArgs(1),
+		Use:               "undo NAME",
+		Short:             "Ship a version again that a FleetWorkload has shipped before",
+		Long:              undoLong,
+		Example:           undoExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.to < 0 {
 				return fmt.Errorf("--to-revision %d: versions are numbered from 1", opts.to)
