@@ -145,6 +145,10 @@ histories-reconciler: ## The same through the reconciler and the contract's back
 mutants: ## Break laws on purpose, a line at a time in a copy of the tree, and see that tests find it (MUTANTS=regexp runs some)
 	@go run ./hack/mutants -run '$(MUTANTS)' -histories $(or $(HISTORIES),1000)
 
+.PHONY: rights
+rights: ## Take each right of config/ away alone, and see that a scenario misses it; after `make scenarios`, which says who used which (RIGHTS=regexp takes some)
+	@go run ./hack/rights -run '$(RIGHTS)'
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for a short time (FUZZTIME=10s)
 	@FUZZTIME=$(FUZZTIME) hack/fuzz

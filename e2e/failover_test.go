@@ -21,7 +21,7 @@ import (
 // What spec.placement.failover asks for: others take the place of a lost cluster, and nothing happens to what they run.
 var _ = Describe("A cluster that is lost for long", Label("placement", "karmada", "ocm"), long, func() {
 	It("is replaced, and given up when it is back", func(ctx SpecContext) {
-		sharedOperator(ctx)
+		twoReplicas(ctx, "failover")
 		lost, kept, spare := world.members[1], world.members[0], world.members[2]
 		namespace := newNamespace(ctx, "failover")
 		var replaced, moves, stays []*v1alpha1.FleetWorkload

@@ -51,7 +51,7 @@ func fails(ctx context.Context, wave int32, phases []v1alpha1.MigrationPhase, al
 }
 
 var _ = Describe("A wave that fails", Label("handover", "karmada", "ocm"), func() {
-	BeforeEach(func(ctx SpecContext) { sharedOperator(ctx) })
+	BeforeEach(func(ctx SpecContext) { twoReplicas(ctx, "fails") })
 
 	It("goes back or stays, as asked, and is tried again when a person says so", func(ctx SpecContext) {
 		const little = 5 * time.Second
@@ -95,14 +95,14 @@ var _ = Describe("A wave that fails", Label("handover", "karmada", "ocm"), func(
 	}, SpecTimeout(12*time.Minute))
 })
 
-// loss takes an API server away from the operator, and gives it back.
+// loss takes an API server away from operators, and gives it back.
 type loss struct {
 	what          string
 	lose, restore func(context.Context)
 }
 
 // killed loses an API server that dies, and is started again.
-func (o *operator) killed(name string) loss {
+func killed(name string) loss {
 	return loss{"killing the API server of " + name, func(ctx context.Context) {
 		GinkgoHelper()
 		DeferCleanup(func(ctx SpecContext) { Expect(world.fleet.ReviveAPIServer(ctx, name)).To(Succeed()) }, NodeTimeout(2*time.Minute))
@@ -127,7 +127,7 @@ func phasesOf(ctx context.Context, all []*livedOn) map[string]v1alpha1.Migration
 }
 
 // frozenWhile loses a backend and wants everything that moves to stand still meanwhile; others turn while it is lost.
-func (o *operator) frozenWhile(ctx context.Context, l loss, all, others []*livedOn) {
+func (p pair) frozenWhile(ctx context.Context, l loss, all, others []*livedOn) {
 	GinkgoHelper()
 	By(l.what)
 	phases := phasesOf(ctx, all)
@@ -152,7 +152,7 @@ func (o *operator) frozenWhile(ctx context.Context, l loss, all, others []*lived
 	}
 	lost = false
 	l.restore(ctx)
-	o.goesOn(ctx, all)
+	p.goesOn(ctx, all)
 	inPhase(ctx, v1alpha1.MigrationPhaseShadowing, others...)
 }
 
@@ -171,9 +171,9 @@ func waitsFor(ctx context.Context, r *livedOn) {
 }
 
 // goesOn waits until nothing is frozen.
-func (o *operator) goesOn(ctx context.Context, all []*livedOn) {
+func (p pair) goesOn(ctx context.Context, all []*livedOn) {
 	GinkgoHelper()
-	o.reaches(ctx, true, backends...)
+	p.reaches(ctx, true, backends...)
 	look(ctx, all)
 	for _, r := range all {
 		eventually(ctx, r.fw, readyTimeout, func(g Gomega) {
@@ -185,8 +185,7 @@ func (o *operator) goesOn(ctx context.Context, all []*livedOn) {
 
 var _ = Describe("A backend that is lost during a hand-over", Label("handover", "laws", "law8", "karmada", "ocm"), long, func() {
 	It("freezes it, in each phase, and costs no pod", func(ctx SpecContext) {
-		o, _ := ownOperator(ctx, "frozen", operatorOptions{everywhere: true})
-		o.start(ctx)
+		replicas := twoReplicas(ctx, "frozen")
 		convoys := newConvoys(ctx, "frozen", onTwo("validating"), onTwo("shadowing"), onTwo("handing"),
 			onTwo("verifying"), onTwo("releasing"), onTwo("back"))
 		all := named(convoys)
@@ -207,18 +206,26 @@ var _ = Describe("A backend that is lost during a hand-over", Label("handover", 
 		} {
 			inPhase(ctx, phase, named(convoys, name)...)
 		}
-		o.frozenWhile(ctx, o.killed(lab.Karmada), all, named(convoys, "validating"))
-		o.frozenWhile(ctx, loss{"cutting off the hub", func(context.Context) { o.ocm.Set(proxy.Refuse) },
-			func(context.Context) { o.ocm.Set(proxy.Forward) }}, all, nil)
+		replicas.frozenWhile(ctx, killed(lab.Karmada), all, named(convoys, "validating"))
+		hubs := func(mode proxy.Mode) func(context.Context) {
+			return func(context.Context) {
+				for _, o := range replicas {
+					o.ocm.Set(mode)
+				}
+			}
+		}
+		replicas.frozenWhile(ctx, loss{"cutting off the hub", hubs(proxy.Refuse), hubs(proxy.Forward)}, all, nil)
 		phases := phasesOf(ctx, all)
-		hub := o.killed(lab.Hub)
-		By(hub.what)
+		hub := killed(lab.Hub)
+		By(hub.what + ", which is the management cluster, too: the leader loses its lease")
+		leader, _ := replicas.roles(ctx)
 		statuses.across(func() {
 			hub.lose(ctx)
-			o.reaches(ctx, false, "ocm")
+			leader.givesUp(ctx)
 			hub.restore(ctx)
 		})
-		o.goesOn(ctx, all)
+		leader.start(ctx)
+		replicas.goesOn(ctx, all)
 		Expect(phasesOf(ctx, all)).To(Equal(phases))
 		release()
 		By("going on")
@@ -235,7 +242,7 @@ var _ = Describe("A backend that is lost during a hand-over", Label("handover", 
 })
 
 var _ = Describe("A member that is lost during its wave", Label("handover", "karmada", "ocm"), long, func() {
-	BeforeEach(func(ctx SpecContext) { sharedOperator(ctx) })
+	BeforeEach(func(ctx SpecContext) { twoReplicas(ctx, "paused") })
 
 	It("is waited for, or its wave goes back, and its pods stay", func(ctx SpecContext) {
 		lost := world.members[1]

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -55,7 +56,7 @@ var _ = Describe("An operator that is killed during a hand-over", Label("laws", 
 		stopShared(ctx)
 		var cleaning, shuttles sync.WaitGroup
 		defer cleaning.Wait()
-		first := moving.prepare(ctx, backends[0], 0, &cleaning)
+		first := moving.prepare(ctx, backends[0], "move-0", false, &cleaning)
 		begun := false
 		defer func() {
 			if !begun {
@@ -90,7 +91,7 @@ var _ = Describe("An operator that is killed during a hand-over", Label("laws", 
 		for i := range atOnce - 1 {
 			shuttles.Go(func() {
 				defer GinkgoRecover()
-				r := moving.prepare(ctx, backends[(i+1)%len(backends)], i+1, &cleaning)
+				r := moving.prepare(ctx, backends[(i+1)%len(backends)], fmt.Sprintf("move-%d", i+1), i%2 == 0, &cleaning)
 				moving.before(ctx, r)
 				shuttle(r)
 			})
@@ -113,5 +114,5 @@ var _ = Describe("An operator that is killed during a hand-over", Label("laws", 
 		for from, o := range alone {
 			o.wasStruck(sample, kills[from])
 		}
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(25*time.Minute))
 })

@@ -94,8 +94,10 @@ type operatorOptions struct {
 	noBackends bool
 	// manager is another binary than the one that is tested.
 	manager string
-	// replica has it stand by until it gets the lease, which all replicas share.
+	// replica has it stand by until it gets the lease, which all replicas of a pair share.
 	replica bool
+	// lease is the name of the lease; empty: the default.
+	lease string
 }
 
 var (
@@ -178,7 +180,7 @@ func newOperator(name string, opts operatorOptions) *operator {
 	}{{&o.management, "management", lab.Hub}, {&o.karmada, "karmada", lab.Karmada}, {&o.ocm, "ocm", lab.Hub}} {
 		*p.at, err = proxy.New(p.name, world.clusters[p.control].rest, o.journal)
 		Expect(err).NotTo(HaveOccurred())
-		(*p.at).Tell(rights.of(p.name))
+		(*p.at).Tell(used.of(p.name))
 		Expect(clientcmd.WriteToFile((*p.at).Kubeconfig(world.tokens[p.control]), o.kubeconfig(p.name))).To(Succeed())
 	}
 	karmadaOptions := map[string]any{"podEvidence": opts.podEvidence}
@@ -252,6 +254,9 @@ func (o *operator) launch() {
 	}
 	if len(o.opts.namespaces) > 0 {
 		args = append(args, "--watch-namespaces="+strings.Join(o.opts.namespaces, ","))
+	}
+	if o.opts.lease != "" {
+		args = append(args, "--leader-election-id="+o.opts.lease)
 	}
 	if o.opts.webhook {
 		args = append(args, "--webhook-bind-address="+o.webhook, "--webhook-hosts=localhost", "--webhook-cert-dir="+o.opts.webhookCertificate)

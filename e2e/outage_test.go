@@ -24,7 +24,7 @@ import (
 // Law 4: unknown is not zero, stale is not healthy.
 var _ = Describe("A member that is lost", Label("laws", "law4", "karmada", "ocm"), long, func() {
 	It("turns its rows stale, and only its own", func(ctx SpecContext) {
-		sharedOperator(ctx)
+		twoReplicas(ctx, "lost")
 		m := world.members
 		lost := m[2]
 		namespace := newNamespace(ctx, "lost")

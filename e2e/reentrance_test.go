@@ -41,9 +41,12 @@ type act struct {
 
 // attempt is one run of an act, in a namespace of its own.
 type attempt struct {
-	backend  string
-	kind     kind
+	backend string
+	kind    kind
+	// operator is the one that works.
 	operator *operator
+	// replicas are two operators, of which one works; there may be only one.
+	replicas pair
 	fw       *v1alpha1.FleetWorkload
 	pods     map[string]string
 	// retire clears away what the attempt has made.
@@ -148,34 +151,34 @@ var _ = Describe("An operator that is killed after a write", Label("laws", "law6
 					stopShared(ctx)
 					var group sync.WaitGroup
 					defer group.Wait()
-					alone := a.run(ctx, backend, 0, nil, &group)
+					alone := a.run(ctx, backend, 0, false, nil, &group)
 					AddReportEntry("writes when left alone", ReportEntryVisibilityFailureOrVerbose, proxy.Describe(alone.writes))
 					var kills atomic.Int32
 					var attempts sync.WaitGroup
+					sample := sweep(a.label+" on "+backend, len(alone.writes), alone.certain())
 					turns := make(chan int)
 					for range atOnce {
 						attempts.Go(func() {
-							for k := range turns {
-								a.attempt(ctx, backend, k, alone, &group, &kills)
+							for i := range turns {
+								a.attempt(ctx, backend, sample[i], i%2 == 1, alone, &group, &kills)
 							}
 						})
 					}
-					sample := sweep(a.label+" on "+backend, len(alone.writes), alone.certain())
-					for _, k := range sample {
-						turns <- k
+					for i := range sample {
+						turns <- i
 					}
 					close(turns)
 					attempts.Wait()
 					alone.wasStruck(sample, int(kills.Load()))
-				}, SpecTimeout(12*time.Minute))
+				}, SpecTimeout(20*time.Minute))
 		}
 	}
 })
 
 // attempt runs the act with a kill after the k-th write, in a goroutine.
-func (a act) attempt(ctx context.Context, backend string, k int, alone *outcome, cleaning *sync.WaitGroup, kills *atomic.Int32) {
+func (a act) attempt(ctx context.Context, backend string, k int, two bool, alone *outcome, cleaning *sync.WaitGroup, kills *atomic.Int32) {
 	defer GinkgoRecover()
-	if a.run(ctx, backend, k, alone, cleaning).killed {
+	if a.run(ctx, backend, k, two, alone, cleaning).killed {
 		kills.Add(1)
 	}
 }
@@ -206,31 +209,47 @@ func (o *outcome) wasStruck(sample []int, kills int) {
 }
 
 // run carries the act out, with a kill after the k-th write unless k is zero, in a namespace of its own.
-func (a act) run(ctx context.Context, backend string, k int, alone *outcome, cleaning *sync.WaitGroup) *outcome {
-	r := a.prepare(ctx, backend, k, cleaning)
+func (a act) run(ctx context.Context, backend string, k int, two bool, alone *outcome, cleaning *sync.WaitGroup) *outcome {
+	r := a.prepare(ctx, backend, fmt.Sprintf("%s-%s-%d", backend, a.label, k), two, cleaning)
 	defer r.explain(fmt.Sprintf("%s on %s, killed after write %d", a.label, backend, k))
 	a.before(ctx, r)
 	return a.perform(ctx, r, k, alone)
 }
 
-// prepare starts an operator for an attempt. The next one need not wait until this one is cleared away.
-func (a act) prepare(ctx context.Context, backend string, k int, cleaning *sync.WaitGroup) *attempt {
+// prepare starts an operator for an attempt, or two: who is killed is started again at once, or replaced within its lease. The next attempt
+// need not wait until this one is cleared away.
+func (a act) prepare(ctx context.Context, backend, name string, two bool, cleaning *sync.WaitGroup) *attempt {
 	namespace := makeNamespace(ctx, "kill")
-	o := newOperator(fmt.Sprintf("%s-%s-%d", backend, a.label, k), operatorOptions{namespaces: []string{namespace}})
+	opts := operatorOptions{namespaces: []string{namespace}}
+	if two {
+		opts.replica, opts.lease = true, namespace
+	}
+	o := newOperator(name, opts)
 	m := world.members
 	fw := workload(namespace, "web", backend, a.kind, 3)
 	fw.Spec.Placement.Clusters = on(m[0], m[1])
 	fw.Spec.Placement.Division = divided(weight(2, m[0]), weight(1, m[1]))
 	fw.Spec.Overrides = []v1alpha1.Override{envOverride("debug", m[1])}
 	r := &attempt{backend: backend, kind: a.kind, operator: o, fw: fw}
+	if two {
+		r.replicas = pair{o, newOperator(name+"-2", opts)}
+	}
 	r.retire = func() {
 		cleaning.Go(func() {
 			defer GinkgoRecover()
+			if two {
+				r.replicas.leaveFirst(context.WithoutCancel(ctx))
+			}
 			o.retire(context.WithoutCancel(ctx), namespace)
 		})
 	}
-	o.start(ctx)
-	o.reaches(ctx, true, backend)
+	if two {
+		r.replicas.start(ctx)
+		r.operator, _ = r.replicas.roles(ctx)
+	} else {
+		o.start(ctx)
+	}
+	r.operator.reaches(ctx, true, backend)
 	return r
 }
 
@@ -247,22 +266,23 @@ func (r *attempt) explain(what string) {
 // it ended with the time when it was left alone, if there was one.
 func (a act) perform(ctx context.Context, r *attempt, k int, alone *outcome) *outcome {
 	GinkgoHelper()
-	r.operator.journal.Reset()
+	first := r.operator
+	first.journal.Reset()
 	if k > 0 {
-		r.operator.journal.KillAfter(k, r.operator.kill)
+		first.journal.KillAfter(k, first.kill)
 	}
 	a.begin(ctx, r)
 	result := &outcome{killed: k > 0 && a.restartWhenKilled(ctx, r, k)}
 	Eventually(func(g Gomega) { a.ended(ctx, g, r) }).WithContext(ctx).Should(Succeed())
 	converged(ctx, r.operator)
-	result.end, result.writes = endOf(ctx, r), r.operator.journal.Entries()
+	result.end, result.writes = endOf(ctx, r), first.journal.Entries()
 	if alone != nil {
 		Expect(diff.Diff(alone.end, result.end)).To(BeEmpty(), "%s on %s, killed after write %d: - left alone, + killed", a.label, r.backend, k)
 	}
 	return result
 }
 
-// restartWhenKilled starts the operator again as soon as it is killed. An act that happens to take fewer writes this
+// restartWhenKilled starts the operator again as soon as it is killed, or has the one that stands by take over. An act that happens to take fewer writes this
 // time, since reports came in larger pieces, ends without.
 func (a act) restartWhenKilled(ctx context.Context, r *attempt, k int) (killed bool) {
 	GinkgoHelper()
@@ -278,7 +298,11 @@ func (a act) restartWhenKilled(ctx context.Context, r *attempt, k int) (killed b
 		g.Expect(time.Since(calm)).To(BeNumerically(">", 2*time.Second))
 	}).WithContext(ctx).WithPolling(50 * time.Millisecond).Should(Succeed())
 	if r.operator.journal.Disarm() {
-		r.operator.start(ctx)
+		if r.replicas[0] != nil {
+			r.operator = r.replicas.takesOver(ctx, r.operator)
+		} else {
+			r.operator.start(ctx)
+		}
 		return true
 	}
 	GinkgoWriter.Printf("%s on %s ended before write %d\n", a.label, r.backend, k)

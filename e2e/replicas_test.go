@@ -65,11 +65,23 @@ func ownPair(ctx context.Context, name string, opts operatorOptions) (p pair, na
 	opts.replica = true
 	p[0], namespace = ownOperator(ctx, name, opts)
 	p[1] = newOperator(name+"-2", p[0].opts)
-	DeferCleanup(func(ctx SpecContext) {
-		p[1].stop(ctx)
-		p[1].close()
-	})
+	DeferCleanup(func(ctx SpecContext) { p.leaveFirst(ctx) })
 	return p, namespace
+}
+
+// twoReplicas are two that watch all namespaces, and run.
+func twoReplicas(ctx context.Context, name string) pair {
+	GinkgoHelper()
+	p, _ := ownPair(ctx, name, operatorOptions{everywhere: true})
+	p.start(ctx)
+	return p
+}
+
+// leaveFirst ends the second of the two for good.
+func (p pair) leaveFirst(ctx context.Context) {
+	GinkgoHelper()
+	p[1].stop(ctx)
+	p[1].close()
 }
 
 // start starts both.
@@ -96,6 +108,25 @@ func (p pair) roles(ctx context.Context) (leader, standby *operator) {
 		leader = lead[0]
 	}).WithContext(ctx).WithTimeout(withinLease).WithPolling(100 * time.Millisecond).Should(Succeed())
 	return leader, standby
+}
+
+// reaches waits until the one that leads reaches the backends, or does not.
+func (p pair) reaches(ctx context.Context, up bool, backends ...string) {
+	GinkgoHelper()
+	leader, _ := p.roles(ctx)
+	leader.reaches(ctx, up, backends...)
+}
+
+// takesOver waits until the one that stood by leads, after the other one was killed, which comes back to stand by.
+func (p pair) takesOver(ctx context.Context, killed *operator) (leader *operator) {
+	GinkgoHelper()
+	leader = p[0]
+	if killed == leader {
+		leader = p[1]
+	}
+	Eventually(leader.leads).WithContext(ctx).WithTimeout(withinLease).WithPolling(100 * time.Millisecond).Should(BeTrue())
+	killed.start(ctx)
+	return leader
 }
 
 // Laws 1 and 6, as the operator is installed: two replicas, of which one leads.

@@ -117,14 +117,14 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 
 var _ = SynchronizedAfterSuite(func() {
 	if world != nil {
-		rights.save(filepath.Dir(world.dir))
+		used.save(filepath.Dir(world.dir))
 	}
 }, func() {
 	if world == nil {
 		return
 	}
 	if suite, _ := GinkgoConfiguration(); suite.LabelFilter == "" && len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) == 0 {
-		rights.checkAll(filepath.Dir(world.dir))
+		allAreUsed(filepath.Dir(world.dir))
 	}
 	if os.Getenv(envKeep) == "" {
 		Expect(os.RemoveAll(filepath.Dir(world.dir))).To(Succeed())
@@ -164,6 +164,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 		AddReportEntry("log of the webhook", ReportEntryVisibilityFailureOrVerbose, answering.logTail(20))
 		AddReportEntry(entryFacts, ReportEntryVisibilityFailureOrVerbose, facts(ctx))
 		Expect(world.fleet.Check(ctx)).To(Succeed())
+		world.give(ctx)
 	}
 	for _, o := range operators() {
 		Expect(o.unexpectedExit()).To(Succeed())

@@ -51,6 +51,7 @@ func answerWebhook(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	_, err = world.kubectlWith(ctx, string(raw), lab.Hub, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
+	world.withhold(ctx)
 	answering.start(ctx)
 	DeferCleanup(func(ctx SpecContext) {
 		kubectl(ctx, "delete", "validatingwebhookconfiguration", configuration.Name)

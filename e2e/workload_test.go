@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -25,10 +26,23 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
-const (
+var (
 	// Karmada's controllers try again after pauses that double with each failure; the machine may be a slow one.
-	readyTimeout  = 3 * time.Minute
-	deleteTimeout = 2 * time.Minute
+	readyTimeout  = patience(3 * time.Minute)
+	deleteTimeout = patience(2 * time.Minute)
+)
+
+// envPatience is a shorter time for what most scenarios wait for, where it is to fail.
+const envPatience = "E2E_PATIENCE"
+
+func patience(usual time.Duration) time.Duration {
+	if asked, err := time.ParseDuration(os.Getenv(envPatience)); err == nil {
+		return min(asked, usual)
+	}
+	return usual
+}
+
+const (
 	// hold is how long something that must not happen is looked out for, after its cause has been seen.
 	hold = 4 * time.Second
 

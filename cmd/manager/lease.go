@@ -14,13 +14,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/lease"
 )
 
-const (
-	// leaseName is what replicas elect their leader by.
-	leaseName = "fleetworkload.fleetworkload.io"
-	// renewDeadline is how long a leader goes on without renewing its lease, which others respect for half as long again (controller-runtime
-	// pkg/manager, its defaults).
-	renewDeadline = 10 * time.Second
-)
+// renewDeadline is how long a leader goes on without renewing its lease, which others respect for half as long again (controller-runtime
+// pkg/manager, its defaults).
+const renewDeadline = 10 * time.Second
 
 // newLease is the lock that one replica holds; nil when there is nobody to elect.
 func newLease(management *rest.Config, opts options) (*lease.Lease, error) {
@@ -28,10 +24,10 @@ func newLease(management *rest.Config, opts options) (*lease.Lease, error) {
 		return nil, nil
 	}
 	lock, err := leaderelection.NewResourceLock(rest.CopyConfig(management), silent{}, leaderelection.Options{
-		LeaderElection: true, LeaderElectionID: leaseName, LeaderElectionNamespace: opts.namespace, RenewDeadline: renewDeadline,
+		LeaderElection: true, LeaderElectionID: opts.leaseName, LeaderElectionNamespace: opts.namespace, RenewDeadline: renewDeadline,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the lease %s/%s: %w", opts.namespace, leaseName, err)
+		return nil, fmt.Errorf("make the lease %s/%s: %w", opts.namespace, opts.leaseName, err)
 	}
 	return lease.New(lock, renewDeadline, clock.RealClock{}), nil
 }

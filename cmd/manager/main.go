@@ -61,6 +61,7 @@ type options struct {
 	healthAddress  string
 	pprofAddress   string
 	leaderElect    bool
+	leaseName      string
 	watched        []string
 	concurrency    int
 	webhook        webhookOptions
@@ -89,6 +90,8 @@ func main() {
 	flags.StringVar(&opts.pprofAddress, "pprof-bind-address", "0",
 		"address of Go profiles and stacks, for who looks for what the operator does; open to all who reach it, so give a loopback one; 0 turns it off")
 	flags.BoolVar(&opts.leaderElect, "leader-elect", true, "let only one of several replicas work")
+	flags.StringVar(&opts.leaseName, "leader-election-id", "fleetworkload.fleetworkload.io",
+		"name of the lease that replicas share; operators that watch different namespaces from one namespace of their own need different ones")
 	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
 	flags.IntVar(&opts.concurrency, "concurrency", 12, "how many FleetWorkloads are reconciled at once")
 	opts.webhook.add(flags)
