@@ -5,12 +5,16 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
@@ -81,4 +85,79 @@ var _ = Describe("The command line", Label("handover", "commandline"), func() {
 		Expect(podUIDs(ctx, fw)).To(Equal(pods))
 		remove(ctx, fw)
 	}, NodeTimeout(12*time.Minute))
+})
+
+var _ = Describe("The command line for a workload", Label("commandline", "karmada", "ocm"), func() {
+	for _, backend := range backends {
+		It("says what an edit would change on "+backend+", and what is so", Label(backend), func(ctx SpecContext) {
+			o := sharedOperator(ctx)
+			program := buildKubectlFW(ctx)
+			m := world.members
+			fw := workload(newNamespace(ctx, "plan"), "web", backend, deployment, 4)
+			fw.Spec.Placement.Clusters, fw.Spec.Placement.Division = on(m[0], m[1]), divided()
+			file := filepath.Join(world.dir, fw.Namespace+".yaml")
+			run := func(args ...string) (out string, code int) {
+				out, errOut, err := commandLine(ctx, program, fw, args...)
+				var exit *exec.ExitError
+				if errors.As(err, &exit) {
+					return out + errOut, exit.ExitCode()
+				}
+				Expect(err).NotTo(HaveOccurred())
+				return out + errOut, 0
+			}
+			plan := func(edit func(*v1alpha1.FleetWorkload)) (out string, code int) {
+				next := &v1alpha1.FleetWorkload{TypeMeta: fw.TypeMeta, ObjectMeta: metav1.ObjectMeta{Namespace: fw.Namespace, Name: fw.Name}, Spec: *fw.Spec.DeepCopy()}
+				next.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetWorkload"))
+				edit(next)
+				raw, err := yaml.Marshal(next)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(os.WriteFile(file, raw, 0o600)).To(Succeed())
+				return run("plan", "-f", file, "--config", o.path("config.yaml"))
+			}
+			same := func(*v1alpha1.FleetWorkload) {}
+
+			out, code := plan(same)
+			Expect(code).To(Equal(2), out)
+			Expect(out).To(And(ContainSubstring("it is new"), MatchRegexp(`(?m)^`+m[0]+` +create +2 +-$`)))
+			create(ctx, fw)
+			becomesReady(ctx, fw)
+			before := fw.ResourceVersion
+			out, code = plan(same)
+			Expect(code).To(Equal(0), out)
+			Expect(out).To(MatchRegexp(`(?m)^` + m[1] + ` +none +2 +-$`))
+			out, code = plan(func(fw *v1alpha1.FleetWorkload) {
+				setImage(fw, imageNew)
+				fw.Spec.Placement.Clusters = on(m[1], m[2])
+			})
+			Expect(code).To(Equal(2), out)
+			Expect(out).To(And(ContainSubstring(imageOld+" -> "+imageNew), MatchRegexp(`(?m)^`+m[0]+` +remove +2 +SpecChanged$`),
+				MatchRegexp(`(?m)^`+m[1]+` +update +2 +-$`), MatchRegexp(`(?m)^`+m[2]+` +create +2 +-$`)))
+			out, code = plan(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters = on("membr1") })
+			Expect(code).To(Equal(1), out)
+			Expect(out).To(ContainSubstring(`spec.placement.clusters.names[0] "membr1"`))
+			out, code = plan(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = otherBackend(backend) })
+			Expect(code).To(Equal(2), out)
+			Expect(out).To(ContainSubstring("it would be handed over from backend " + backend))
+			refresh(ctx, fw)
+			Expect(fw.ResourceVersion).To(Equal(before), "a plan changes nothing")
+
+			By("suspending it")
+			out, code = run("suspend", "web")
+			Expect(code).To(Equal(0), out)
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
+			out, code = plan(same)
+			Expect(code).To(Equal(0), out)
+			Expect(out).To(MatchRegexp(`(?m)^` + m[0] + ` +hold +2 +-$`))
+			out, code = run("resume", "web")
+			Expect(code).To(Equal(0), out)
+			becomesReady(ctx, fw)
+			runs(ctx, fw, deployment, map[string]want{m[0]: {2, imageNew, "info"}, m[1]: {2, imageNew, "info"}})
+			out, code = run("get")
+			Expect(code).To(Equal(0), out)
+			Expect(out).To(And(MatchRegexp(`(?m)^web +Deployment +`+backend+` +4/4 +2/2 +Ready `), HaveSuffix("\n1 FleetWorkload: 1 Ready\n")))
+			out, code = run("__complete", "status", "")
+			Expect(code).To(Equal(0), out)
+			Expect(out).To(HavePrefix("web\n"))
+		}, NodeTimeout(5*time.Minute))
+	}
 })

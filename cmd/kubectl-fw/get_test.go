@@ -153,7 +153,9 @@ func TestCompletions(t *testing.T) {
 
 func TestSuspendAndResume(t *testing.T) {
 	web := client.ObjectKey{Namespace: "shop", Name: "web"}
-	argo := glanced("shop", "web", func(fw *v1alpha1.FleetWorkload) { fw.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "shop"} })
+	argo := glanced("shop", "web", func(fw *v1alpha1.FleetWorkload) {
+		fw.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "shop"}
+	})
 	c := fakeClient(t, argo)
 	const note = "note: Argo CD manages it and may set this field to its source again: change the source, too\n"
 	for _, step := range []struct {

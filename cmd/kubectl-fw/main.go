@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,7 +27,12 @@ func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := newRoot(os.Args[0], streams)
 	root.SetArgs(os.Args[1:])
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case errors.As(err, &code):
+		os.Exit(int(code))
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
@@ -51,7 +57,7 @@ func newRoot(called string, streams genericiooptions.IOStreams) *cobra.Command {
 	hideRareFlags(root.PersistentFlags())
 	root.AddCommand(newGetCommand(flags, streams), newStatusCommand(flags, streams), newMigrateCommand(flags, streams),
 		newApproveCommand(flags, streams), newHistoryCommand(flags, streams), newUndoCommand(flags, streams), newRestartCommand(flags, streams),
-		newSuspendCommand(flags, streams), newResumeCommand(flags, streams), newRenderCommand(flags, streams), newImportCommand(flags, streams),
+		newSuspendCommand(flags, streams), newResumeCommand(flags, streams), newPlanCommand(flags, streams), newRenderCommand(flags, streams), newImportCommand(flags, streams),
 		newInterpretCommand(streams), newBackendCommand(flags, streams), newKubeconfigCommand(flags, streams))
 	for _, sub := range root.Commands() {
 		sub.Example = strings.ReplaceAll(sub.Example, "kubectl-fw", root.DisplayName())

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
+)
+
+const planLong = `Print what applying a file would change: in each FleetWorkload, and on each cluster. Nothing is changed.
+
+The management cluster is asked what the FleetWorkload would be, by a server-side apply that it does not keep: what it refuses, and what its
+webhook does not allow you, it says here. The backends of the operator's configuration file (--config) are read, and what the operator would
+do is decided by the operator's own code. What Secrets hold is not shown.
+
+The exit code is 0 when nothing would change, 2 when something would, and 1 after an error, or when a change would be refused or held.`
+
+const planExample = `  # What would change?
+  kubectl-fw plan -f web.yaml --config operator.yaml
+
+  # Of a FleetWorkload that Argo CD applies
+  kubectl-fw plan -f web.yaml --config operator.yaml --field-manager argocd-controller`
+
+// exitCode ends the program with a code of its own, without a message.
+type exitCode int
+
+// Error implements error.
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// somethingChanges is the exit code for that.
+const somethingChanges exitCode = 2
+
+type planOptions struct {
+	renderOptions
+	manager string
+}
+
+func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var opts planOptions
+	cmd := &cobra.Command{
+		Use:     "plan -f FILE --config FILE",
+		Short:   "Print what applying a file would change on each cluster",
+		Long:    planLong,
+		Example: planExample,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd, flags, streams) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opts.file, "filename", "f", "", "file with FleetWorkloads; - reads standard input")
+	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends")
+	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
+		"where Secrets that the configuration names are, on the management cluster")
+	f.StringVar(&opts.manager, "field-manager", "kubectl", "who applies the file: fields that this manager has set and the file lacks would go")
+	for _, err := range []error{
+		cmd.MarkFlagRequired("filename"), cmd.MarkFlagRequired("config"), cmd.MarkFlagFilename("filename", "yaml", "yml", "json"),
+	} {
+		if err != nil {
+			panic(err) // the flag is registered above
+		}
+	}
+	return cmd
+}
+
+func (o planOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) error {
+	fws, err := o.read(flags, streams)
+	if err != nil {
+		return err
+	}
+	live, err := openLive(cmd.Context(), flags, o.config, o.operatorNamespace)
+	if err != nil {
+		return err
+	}
+	defer live.close()
+	var errs []error
+	for i, fw := range fws {
+		if i > 0 {
+			fmt.Fprintln(streams.Out)
+		}
+		p, err := o.preview(cmd.Context(), live.client, fw)
+		if err == nil {
+			p.program = cmd.Root().DisplayName()
+			err = p.write(streams.Out, live)
+		}
+		if err != nil {
+			err = fmt.Errorf("FleetWorkload %s/%s: %w", fw.Namespace, fw.Name, err)
+		}
+		errs = append(errs, err)
+	}
+	return worst(errs)
+}
+
+// worst are the errors but those that only say that something changes; if there are no others, one of these.
+func worst(errs []error) error {
+	var change error
+	failures := slices.DeleteFunc(errs, func(err error) bool {
+		is := errors.Is(err, somethingChanges)
+		if is {
+			change = somethingChanges
+		}
+		return is
+	})
+	return cmp.Or(errors.Join(failures...), change)
+}
+
+// preview is a FleetWorkload as it is and as it would be.
+type preview struct {
+	// was is nil when there is none yet.
+	was, next *v1alpha1.FleetWorkload
+	program   string
+}
+
+// preview has the management cluster say what applying would make of a FleetWorkload.
+func (o planOptions) preview(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload) (*preview, error) {
+	p := &preview{was: &v1alpha1.FleetWorkload{}, next: &v1alpha1.FleetWorkload{}}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(fw), p.was); apierrors.IsNotFound(err) {
+		p.was = nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read it: %w", explain(err))
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(fw)
+	if err != nil {
+		return nil, fmt.Errorf("encode it: %w", err)
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetWorkload"))
+	for _, path := range [][]string{{"status"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}} {
+		unstructured.RemoveNestedField(obj.Object, path...)
+	}
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(o.manager), client.ForceOwnership, client.DryRunAll)
+	if err != nil {
+		return nil, fmt.Errorf("apply it in a dry run: %w", explain(err))
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p.next); err != nil {
+		return nil, fmt.Errorf("read what it would be: %w", err)
+	}
+	return p, nil
+}
+
+// write prints what would change, and fails with somethingChanges when anything would.
+func (p *preview) write(out io.Writer, from source) error {
+	if !p.next.DeletionTimestamp.IsZero() {
+		return errors.New("it is being deleted: nothing else becomes of it")
+	}
+	edits, err := p.edits()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s/%s on backend %s\n", p.next.Namespace, p.next.Name, p.next.Spec.Backend)
+	switch {
+	case p.was == nil:
+		fmt.Fprintln(out, "it is new")
+	case len(edits) == 0:
+		fmt.Fprintln(out, "nothing of it changes")
+	default:
+		writeLines(out, "what changes of it", edits)
+	}
+	result := error(nil)
+	if p.was == nil || len(edits) > 0 {
+		result = somethingChanges
+	}
+	if message, elsewhere := p.elsewhere(); elsewhere {
+		fmt.Fprintln(out, message)
+		return result
+	}
+	rows, err := p.rows(from)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rows, func(r planRow) bool { return r.changes }) {
+		result = somethingChanges
+	}
+	if err := writePlan(out, rows); err != nil {
+		return err
+	}
+	if p.next.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
+		fmt.Fprintln(out, "note: what pods refer to is sent along, and is not looked at here")
+	}
+	return result
+}
+
+// edits are what changes of the FleetWorkload, a line each.
+func (p *preview) edits() ([]string, error) {
+	if p.was == nil {
+		return nil, nil
+	}
+	lines, err := changes(revisions.Of(&p.was.Spec), revisions.Of(&p.next.Spec))
+	if err != nil {
+		return nil, err
+	}
+	was, err := unshipped(p.was.Spec)
+	if err != nil {
+		return nil, err
+	}
+	next, err := unshipped(p.next.Spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range jsondiff.Diff(was, next) {
+		lines = append(lines, "spec: "+change(op, was, next))
+	}
+	return lines, nil
+}
+
+// unshipped is a spec without what is shipped.
+func unshipped(spec v1alpha1.FleetWorkloadSpec) (map[string]any, error) {
+	spec.Template, spec.Companions, spec.Overrides, spec.Dependencies = runtime.RawExtension{}, nil, nil, ""
+	rest, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode the spec: %w", err)
+	}
+	delete(rest, "template")
+	return rest, nil
+}
+
+// elsewhere says why clusters are not looked at: a hand-over has a dry run of its own.
+func (p *preview) elsewhere() (message string, is bool) {
+	has := p.next.Status.Backend
+	switch {
+	case pass.HandsOver(p.next):
+		return "it is being handed over: edits wait until that is over. Follow it with: " + commandFor(p.program, "status", p.next), true
+	case has != "" && has != p.next.Spec.Backend:
+		return fmt.Sprintf("it would be handed over from backend %s, without touching a pod. What stands against it, and how it would go: %s --to %s --dry-run --config FILE",
+			has, commandFor(p.program, "migrate", p.next), p.next.Spec.Backend), true
+	default:
+		return "", false
+	}
+}
+
+// planRow is what would become of a cluster.
+type planRow struct {
+	cluster, action, replicas, why string
+	changes                        bool
+}
+
+// rows decide as the operator would.
+func (p *preview) rows(from source) ([]planRow, error) {
+	b, err := from.backend(p.next.Spec.Backend)
+	if errors.Is(err, backends.ErrNotConfigured) {
+		return nil, noBackend(from, "spec.backend", p.next.Spec.Backend)
+	} else if err != nil {
+		return nil, fmt.Errorf("backend %q: %w", p.next.Spec.Backend, err)
+	}
+	kinds, err := from.kinds()
+	if err != nil {
+		return nil, err
+	}
+	return b.planned(p.next, kinds)
+}
+
+func (b backend) planned(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) ([]planRow, error) {
+	d, err := b.decide(fw, kinds)
+	if err != nil {
+		return nil, fmt.Errorf("it would not be carried out: %w", err)
+	}
+	reports := map[string]backends.ClusterObservation{}
+	if d.Observed() != nil {
+		for _, o := range d.Observed().Clusters {
+			reports[o.Cluster] = o
+		}
+	}
+	var rows []planRow
+	for _, t := range d.Orders[0].Apply.Targets {
+		o, known := reports[t.Cluster]
+		delete(reports, t.Cluster)
+		rows = append(rows, planned(t, o, known, d.Revision()))
+	}
+	for name, o := range reports {
+		rows = append(rows, planRow{cluster: name, action: "leave as it is", replicas: number(o.Asked)})
+	}
+	slices.SortFunc(rows, func(a, b planRow) int { return cmp.Compare(a.cluster, b.cluster) })
+	return rows, nil
+}
+
+// planned compares a target with what its cluster reports.
+func planned(t backends.Target, o backends.ClusterObservation, known bool, revision string) planRow {
+	there := known && !o.Removing() && (o.Probe == nil || o.Probe.Exists)
+	row := planRow{cluster: t.Cluster, replicas: number(t.Replicas), changes: true}
+	if there && o.Probe == nil && number(o.Asked) != row.replicas {
+		row.replicas = number(o.Asked) + " -> " + row.replicas
+	}
+	switch {
+	case t.Mode == backends.ModeRemove:
+		row.action, row.replicas, row.why = "remove", number(o.Asked), string(t.Reason)
+	case t.Mode == backends.ModeHold:
+		row.action, row.replicas, row.changes = "hold", number(o.Asked), false
+	case known && o.Conflict:
+		row.action, row.why, row.changes = "none", "somebody else's object of that name is there", false
+	case !there && t.Mode == backends.ModeAdopt:
+		row.action, row.why = "create, or adopt", "what is there of that name is taken over"
+	case !there:
+		row.action = "create"
+	case o.Probe != nil:
+		row.action, row.why = "adopt", "it is there already"
+	case o.Revision != revision:
+		row.action = "update"
+	case ptr.Deref(o.Asked, -1) != ptr.Deref(t.Replicas, -1):
+		row.action = "scale"
+	default:
+		row.action, row.changes = "none", false
+	}
+	return row
+}
+
+func writePlan(out io.Writer, rows []planRow) error {
+	fmt.Fprintln(out)
+	if len(rows) == 0 {
+		fmt.Fprintln(out, "no cluster has anything of it")
+		return nil
+	}
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintln(w, "CLUSTER\tACTION\tREPLICAS\tWHY")
+	for _, r := range rows {
+		fmt.Fprintln(w, strings.Join([]string{r.cluster, r.action, r.replicas, orNone(r.why)}, "\t"))
+	}
+	return w.Flush()
+}

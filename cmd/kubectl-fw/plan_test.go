@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+// TestPlan shows an edit of a FleetWorkload that runs on three clusters.
+func TestPlan(t *testing.T) {
+	nothing := func(backends.Query) backends.Observation {
+		return backends.Observation{Selection: backends.Selection{Settled: true, Clusters: []string{"member1", "member2", "member3"}}}
+	}
+	secret := func(value string) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"keys"},"data":{"password":"` + value + `"}}`)}}
+		}
+	}
+	on := func(names ...string) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Names: names} }
+	}
+	image := func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Template.Raw = []byte(strings.ReplaceAll(string(fw.Spec.Template.Raw), "nginx:1.27", "nginx:1.28"))
+	}
+	suspend := func(fw *v1alpha1.FleetWorkload) { suspended := true; fw.Spec.Suspend = &suspended }
+	replicas := func(n int32) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = &n }
+	}
+	for name, test := range map[string]struct {
+		was    []func(*v1alpha1.FleetWorkload)
+		edits  []func(*v1alpha1.FleetWorkload)
+		report func(backends.Query) backends.Observation
+		fresh  bool
+		// forgotten is true when the status has no record.
+		forgotten bool
+		// fails is in the error; empty when something changes, "-" when nothing does.
+		fails string
+	}{
+		"same":     {fails: "-"},
+		"image":    {edits: []func(*v1alpha1.FleetWorkload){image}},
+		"scaled":   {edits: []func(*v1alpha1.FleetWorkload){replicas(18)}},
+		"narrower": {edits: []func(*v1alpha1.FleetWorkload){on("member1", "member2")}},
+		"secret":   {was: []func(*v1alpha1.FleetWorkload){secret("b25l")}, edits: []func(*v1alpha1.FleetWorkload){secret("dHdv")}},
+		"suspend":  {edits: []func(*v1alpha1.FleetWorkload){on("member1"), image, suspend}},
+		"new":      {fresh: true, report: nothing},
+		"moves":    {edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" }}},
+		"moving": {was: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) {
+			fw.Status.Migration, fw.Spec.Backend = moving(t).Status.Migration, "ocm"
+		}},
+			edits: []func(*v1alpha1.FleetWorkload){image}},
+		// Nobody remembers what the clusters were asked for, so that nobody knows that the edit asks for less.
+		"held": {forgotten: true, edits: []func(*v1alpha1.FleetWorkload){on("member1", "member2")},
+			fails: "this would take 3 of 12 replicas away, which no change of the spec asks for; nothing was changed"},
+		"unknown": {edits: []func(*v1alpha1.FleetWorkload){on("member1", "membr2")}, fails: `spec.placement.clusters.names[1] "membr2"`},
+		"nowhere": {edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend, fw.Status.Backend = "argo", "" }}, fails: `spec.backend "argo": no such backend`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := moving(t, append([]func(*v1alpha1.FleetWorkload){resting}, test.was...)...)
+			inv, err := loadInventory("testdata/migrate/inventory.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := reporting{inventory: inv, report: test.report}
+			if from.report == nil {
+				from.report = carriesOut(revisionOf(t, was, inv), 6, 3, 3)
+			}
+			if !test.forgotten {
+				was.Status.Placement = recorded(t, was, from)
+			}
+			p := &preview{was: was, next: was.DeepCopy(), program: "kubectl fw"}
+			for _, edit := range test.edits {
+				edit(p.next)
+			}
+			if test.fresh {
+				p.was, p.next.Status = nil, v1alpha1.FleetWorkloadStatus{}
+			}
+			var out bytes.Buffer
+			switch err := p.write(&out, from); {
+			case test.fails == "" && !errors.Is(err, somethingChanges), test.fails == "-" && err != nil,
+				len(test.fails) > 1 && (err == nil || !strings.Contains(err.Error(), test.fails)):
+				t.Errorf("the error is %v", err)
+			}
+			compareGolden(t, "plan/"+name+".golden", out.String())
+		})
+	}
+}
+
+// recorded is what the operator remembers of what it has decided.
+func recorded(t *testing.T, fw *v1alpha1.FleetWorkload, from source) *v1alpha1.PlacementRecord {
+	t.Helper()
+	kinds, err := from.kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := from.backend("karmada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := b.decide(fw, kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Conclude(nil).Status.Placement
+}
+
+func TestWorst(t *testing.T) {
+	broken := errors.New("broken")
+	for name, test := range map[string]struct {
+		errs []error
+		want error
+	}{
+		"nothing":          {[]error{nil, nil}, nil},
+		"something":        {[]error{nil, somethingChanges}, somethingChanges},
+		"an error as well": {[]error{somethingChanges, broken, nil}, broken},
+	} {
+		if got := worst(test.errs); !errors.Is(got, test.want) || errors.Is(got, somethingChanges) != errors.Is(test.want, somethingChanges) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
