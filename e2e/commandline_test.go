@@ -87,6 +87,20 @@ var _ = Describe("The command line", Label("handover", "commandline"), func() {
 	}, NodeTimeout(12*time.Minute))
 })
 
+// sound is the operator's configuration with the backends that work.
+func sound(o *operator) string {
+	GinkgoHelper()
+	raw, err := os.ReadFile(o.path("config.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var configuration map[string]any
+	Expect(yaml.Unmarshal(raw, &configuration)).To(Succeed())
+	configuration["backends"] = configuration["backends"].([]any)[:len(backends)]
+	raw, err = yaml.Marshal(configuration)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(o.path("sound.yaml"), raw, 0o600)).To(Succeed())
+	return o.path("sound.yaml")
+}
+
 var _ = Describe("The command line for a workload", Label("commandline", "karmada", "ocm"), func() {
 	for _, backend := range backends {
 		It("says what an edit would change on "+backend+", and what is so", Label(backend), func(ctx SpecContext) {
@@ -158,6 +172,12 @@ var _ = Describe("The command line for a workload", Label("commandline", "karmad
 			out, code = run("__complete", "status", "")
 			Expect(code).To(Equal(0), out)
 			Expect(out).To(HavePrefix("web\n"))
+
+			By("looking for what is wrong")
+			out, _ = run("doctor", "--config", sound(o), "--operator-namespace", operatorNamespace)
+			Expect(out).To(And(ContainSubstring("it can be reached, and its clock is right"), ContainSubstring("the CRD has all fields"),
+				ContainSubstring("the webhook is configured"), ContainSubstring("backend karmada (Karmada)\n  ok       connected; 3 of 3 clusters ready\n"),
+				ContainSubstring("backend ocm (OCM)\n  ok       connected; 3 of 3 clusters ready\n")))
 		}, NodeTimeout(5*time.Minute))
 	}
 })
