@@ -90,9 +90,10 @@ metrics-reference: ## Generate docs/metrics.md
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests: unit, test-api, e2e
+test: ## Run all tests: unit, test-api, bench-shape, e2e
 	@$(MAKE) unit
 	@$(MAKE) test-api
+	@$(MAKE) bench-shape
 	@$(MAKE) e2e
 
 .PHONY: unit
@@ -162,6 +163,10 @@ bench: ## Measure our work beside other people's, in the same run; fails when a 
 bench-scale: ## Measure many FleetWorkloads on many simulated clusters beside a bare client (SCALE=300x100, REST=1m); fails when a bar is missed
 	@$(say) 'scale' >&2
 	@go run ./hack/bench -scale $(or $(SCALE),300x100) -rest $(or $(REST),1m)
+
+.PHONY: bench-shape
+bench-shape: ## The same with few and at once: nothing is refused, and nothing is written after a restart or at rest
+	@source hack/phase.bash; phase 'few FleetWorkloads on simulated clusters' go run ./hack/bench -scale 4x8 -rest 5s -shape
 
 .PHONY: bench-migration
 bench-migration: ## Measure hand-overs of 1 and 100 FleetWorkloads on a fleet of its own (LAB_DIR=.lab reuses one without an operator)

@@ -30,6 +30,7 @@ func main() {
 		"numbers of FleetWorkloads, such as 1,100, to hand over between backends on the test fleet, in place of all comparisons")
 	flag.StringVar(&o.fleet, "fleet", "", "folder of a running test fleet without an operator, for the hand-overs; when empty, one is started and removed")
 	flag.StringVar(&o.scale, "scale", "", "how many FleetWorkloads on how many simulated clusters to measure, such as 300x100, in place of all comparisons")
+	flag.BoolVar(&o.shape, "shape", false, "with -scale, fail only for what must be so at any size, on any machine")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest, with -scale")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -49,6 +50,7 @@ type options struct {
 	migrations       string
 	fleet            string
 	scale            string
+	shape            bool
 	rest             time.Duration
 }
 

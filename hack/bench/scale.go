@@ -88,6 +88,9 @@ func measureScale(ctx context.Context, o options, progress io.Writer) (ok bool, 
 	}
 	ok = true
 	for _, line := range s.lines {
+		if o.shape && !line.always {
+			continue
+		}
 		ok = ok && line.ok()
 		fmt.Println(line)
 	}
@@ -110,7 +113,7 @@ func (s *scale) run(ctx context.Context) error {
 	s.line("first Ready, of the whole time", created.first.Seconds()/created.clock.Seconds(), 0.05)
 	s.line("create, writes to the hub for each ManifestWork", float64(created.writes())/pairs, 1.1)
 	s.line("create, reads for each ManifestWork", float64(created.reads())/pairs, 0.1)
-	s.line("create, refused writes, of all", created.refused(), 0.01)
+	s.always("create, refused writes, of all", created.refused(), 0.01)
 	for _, step := range []struct {
 		name string
 		of   []string
@@ -122,7 +125,7 @@ func (s *scale) run(ctx context.Context) error {
 			return err
 		}
 		s.line(step.name+", writes to the hub for each ManifestWork", float64(changed.writes())/float64(len(step.of)*len(s.hub.clusters)), 1.1)
-		s.line(step.name+", refused writes, of all", changed.refused(), 0.01)
+		s.always(step.name+", refused writes, of all", changed.refused(), 0.01)
 	}
 	if err := s.loseOne(ctx); err != nil {
 		return err
@@ -176,7 +179,7 @@ func (s *scale) restart(ctx context.Context) error {
 	after.clock = clock
 	fmt.Fprintf(s.progress, "%-14s %s\n", "restart", after)
 	s.line("restart, seconds", clock.Seconds(), 60)
-	s.line("restart, writes", float64(after.writes()), 0)
+	s.always("restart, writes", float64(after.writes()), 0)
 	return nil
 }
 
@@ -197,7 +200,7 @@ func (s *scale) atRest(ctx context.Context) error {
 	rest := after.since(before)
 	rest.clock = s.rest
 	fmt.Fprintf(s.progress, "%-14s %s\n", "at rest", rest)
-	s.line("at rest, writes", float64(rest.writes()), 0)
+	s.always("at rest, writes", float64(rest.writes()), 0)
 	s.line("at rest, reads", float64(rest.reads()), 0)
 	s.line("at rest, of a processor", rest.processor.Seconds()/s.rest.Seconds(), 0.01)
 	s.line("most memory, MiB", float64(rest.memory)/(1<<20), 1024)

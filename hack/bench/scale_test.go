@@ -55,7 +55,7 @@ rest_client_requests_total{code="409",host="a",method="PATCH"} 1
 
 func TestScaleLine(t *testing.T) {
 	for bar, want := range map[float64]string{0.1: "reads: 0.25 bar=0.1 short", 0.25: "reads: 0.25 bar=0.25 ok"} {
-		if got := (scaleLine{"reads", 0.25, bar}).String(); got != want {
+		if got := (scaleLine{name: "reads", value: 0.25, bar: bar}).String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
