@@ -112,8 +112,8 @@ func member(name string) *cluster { return world.clusters[name] }
 func (e *environment) install(ctx context.Context) error {
 	for _, step := range []struct{ control, path string }{
 		{lab.Hub, "crd"}, {lab.Hub, "rbac/account"}, {lab.Hub, "rbac/management"}, {lab.Hub, "rbac/users"}, {lab.Hub, "admission"},
-		{lab.Hub, "backends/ocm"},
-		{lab.Karmada, "backends/karmada"},
+		{lab.Hub, "flowcontrol"}, {lab.Hub, "backends/ocm"},
+		{lab.Karmada, "backends/karmada"}, {lab.Karmada, "flowcontrol"},
 	} {
 		_, err := e.kubectl(ctx, step.control, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(e.config, step.path))
 		if err != nil {

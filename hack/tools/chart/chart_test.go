@@ -177,7 +177,7 @@ func TestLint(t *testing.T) {
 }
 
 func TestBasesBuild(t *testing.T) {
-	for _, base := range []string{"crd", "default", "manager", "samples", "admission", "webhook", "rbac/users", "monitoring", "backends/karmada", "backends/ocm"} {
+	for _, base := range []string{"crd", "default", "manager", "samples", "admission", "webhook", "rbac/users", "monitoring", "flowcontrol", "backends/karmada", "backends/ocm"} {
 		if len(build(t, base)) == 0 {
 			t.Errorf("config/%s is empty", base)
 		}
@@ -536,6 +536,36 @@ func TestWhatIsForPrometheusIsEqual(t *testing.T) {
 	}
 	if _, there := mustRender(t, object{"manager": object{"enabled": false}, "monitoring": object{"serviceMonitor": on}})[monitor]; there {
 		t.Error("where no operator is, it is scraped")
+	}
+}
+
+// TestFlowControlIsEqual: both ways to install have the same, and neither without being asked; the chart's is for the release's account.
+func TestFlowControlIsEqual(t *testing.T) {
+	chart, config := mustRender(t, object{"flowControl": object{"enabled": true}, "serviceAccount": object{"name": "robot"}}), build(t, "flowcontrol")
+	for key, want := range config {
+		got, there := chart[key]
+		if _, unasked := mustRender(t, nil)[key]; !there || unasked {
+			t.Errorf("%s: asked for %t, not asked for %t", key, there, unasked)
+			continue
+		}
+		raw, err := yaml.Marshal(got["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := strings.ReplaceAll(string(raw), "name: robot", "name: fleetworkload")
+		theirs, err := yaml.Marshal(want["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours != string(theirs) {
+			t.Errorf("%s: the chart has\n%s\nand config/ has\n%s", key, ours, theirs)
+		}
+		if strings.HasPrefix(key, "FlowSchema/") && !strings.Contains(string(raw), "name: robot") {
+			t.Errorf("%s is not for the release's account:\n%s", key, raw)
+		}
+	}
+	if len(config) != 3 {
+		t.Errorf("config/flowcontrol has %v", slices.Sorted(maps.Keys(config)))
 	}
 }
 
