@@ -36,7 +36,9 @@ const (
 type live struct {
 	ctx     context.Context //nolint:containedctx // it lives as long as the command, like the connections
 	cfg     config.Configuration
-	pool    *connection.Pool
+	// installation names that of the operator: it is part of what backends know a workload by.
+	installation string
+	pool         *connection.Pool
 	client  client.Client
 	source  connection.Source
 	stop    context.CancelFunc
@@ -63,6 +65,9 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 	l := &live{cfg: cfg, client: c, source: connection.KubeconfigSource{
 		Secrets: c, Namespace: namespace, InCluster: management, UserAgent: userAgent,
 	}}
+	if l.installation, err = installationOf(ctx, c, cfg); err != nil {
+		return nil, err
+	}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	l.pool = connection.NewPool(connection.Options{
 		Backends:  cfg.Backends,
@@ -75,6 +80,20 @@ func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, n
 	})
 	l.stopped.Go(func() { _ = l.pool.Start(l.ctx) })
 	return l, nil
+}
+
+// installationOf is the configured name of the operator's installation, or else the identity of its management cluster. It is empty for who
+// may not read that: then what is recorded of a FleetWorkload counts.
+func installationOf(ctx context.Context, management client.Reader, cfg config.Configuration) (string, error) {
+	if cfg.Installation != "" {
+		return cfg.Installation, nil
+	}
+	system := &metav1.PartialObjectMetadata{}
+	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := management.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil && !apierrors.IsForbidden(err) {
+		return "", fmt.Errorf("read the namespace %s of the management cluster, whose UID names the installation: %w", metav1.NamespaceSystem, err)
+	}
+	return string(system.UID), nil
 }
 
 // kinds are those of the operator's configuration.
@@ -113,7 +132,7 @@ func (l *live) backend(name string) (backend, error) {
 }
 
 func (l *live) connect(b config.Backend) (backend, error) {
-	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, aliases: l.cfg.ClusterAliases, tenancy: l.cfg.Tenancy, namespace: l.namespace}
+	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, installation: l.installation, aliases: l.cfg.ClusterAliases, tenancy: l.cfg.Tenancy, namespace: l.namespace}
 	err := l.retry(func() error {
 		driver, err := l.pool.Driver(b.Name)
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,9 +11,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -29,8 +33,8 @@ import (
 
 const planLong = `Print what applying a file would change: in each FleetWorkload, and on each cluster. Nothing is changed.
 
-The management cluster is asked what the FleetWorkload would be, by a server-side apply that it does not keep: what it refuses, and what its
-webhook does not allow you, it says here. The backends of the operator's configuration file (--config) are read, and what the operator would
+The management cluster is asked what the FleetWorkload would be, by an apply that it does not keep: what it refuses, and what its webhook does
+not allow you, it says here. It is the apply of kubectl apply, or with --server-side that of kubectl apply --server-side. The backends of the operator's configuration file (--config) are read, and what the operator would
 do is decided by the operator's own code. What Secrets hold is not shown.
 
 The exit code is 0 when nothing would change, 2 when something would, and 1 after an error, or when a change would be refused or held.`
@@ -39,7 +43,7 @@ const planExample = `  # What would change?
   kubectl-fw plan -f web.yaml --config operator.yaml
 
   # Of a FleetWorkload that Argo CD applies
-  kubectl-fw plan -f web.yaml --config operator.yaml --field-manager argocd-controller`
+  kubectl-fw plan -f web.yaml --config operator.yaml --server-side --field-manager argocd-controller`
 
 // exitCode ends the program with a code of its own, without a message.
 type exitCode int
@@ -52,7 +56,8 @@ const somethingChanges exitCode = 2
 
 type planOptions struct {
 	renderOptions
-	manager string
+	serverSide bool
+	manager    string
 }
 
 func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -70,7 +75,8 @@ func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends")
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
 		"where Secrets that the configuration names are, on the management cluster")
-	f.StringVar(&opts.manager, "field-manager", "kubectl", "who applies the file: fields that this manager has set and the file lacks would go")
+	f.BoolVar(&opts.serverSide, "server-side", false, "apply as kubectl apply --server-side does")
+	f.StringVar(&opts.manager, "field-manager", "kubectl", "with --server-side, who applies the file: fields that this manager has set and the file lacks would go")
 	for _, err := range []error{
 		cmd.MarkFlagRequired("filename"), cmd.MarkFlagRequired("config"), cmd.MarkFlagFilename("filename", "yaml", "yml", "json"),
 	} {
@@ -137,6 +143,29 @@ func (o planOptions) preview(ctx context.Context, c client.Client, fw *v1alpha1.
 	} else if err != nil {
 		return nil, fmt.Errorf("read it: %w", explain(err))
 	}
+	obj, err := written(fw)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.serverSide:
+		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(o.manager), client.ForceOwnership, client.DryRunAll)
+	case p.was == nil:
+		err = c.Create(ctx, obj, client.DryRunAll)
+	default:
+		err = patched(ctx, c, obj, p.was)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("apply it in a dry run: %w", explain(err))
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p.next); err != nil {
+		return nil, fmt.Errorf("read what it would be: %w", err)
+	}
+	return p, nil
+}
+
+// written is a FleetWorkload as people write it.
+func written(fw *v1alpha1.FleetWorkload) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(fw)
 	if err != nil {
 		return nil, fmt.Errorf("encode it: %w", err)
@@ -146,14 +175,25 @@ func (o planOptions) preview(ctx context.Context, c client.Client, fw *v1alpha1.
 	for _, path := range [][]string{{"status"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "resourceVersion"}} {
 		unstructured.RemoveNestedField(obj.Object, path...)
 	}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(o.manager), client.ForceOwnership, client.DryRunAll)
+	return obj, nil
+}
+
+// patched makes obj what kubectl apply would make of it: what the file says, without what it said the last time and says no longer
+// (kubectl pkg/cmd/apply/patcher.go).
+func patched(ctx context.Context, c client.Client, obj *unstructured.Unstructured, was *v1alpha1.FleetWorkload) error {
+	modified, err := obj.MarshalJSON()
 	if err != nil {
-		return nil, fmt.Errorf("apply it in a dry run: %w", explain(err))
+		return fmt.Errorf("encode it: %w", err)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, p.next); err != nil {
-		return nil, fmt.Errorf("read what it would be: %w", err)
+	live, err := json.Marshal(was)
+	if err != nil {
+		return fmt.Errorf("encode what there is: %w", err)
 	}
-	return p, nil
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(was.Annotations[corev1.LastAppliedConfigAnnotation]), modified, live)
+	if err != nil {
+		return fmt.Errorf("compare it with what was applied last: %w", err)
+	}
+	return c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 }
 
 // write prints what would change, and fails with somethingChanges when anything would.

@@ -168,6 +168,8 @@ type backend struct {
 	try func(backends.Desired) ([]string, error)
 	// brought asks the live backend what a workload needs on clusters and would lose with it. It is nil offline.
 	brought func(workload backends.Workload, clusters []string) ([]backends.Dependent, error)
+	// installation names that of the operator; offline it is none.
+	installation string
 	// aliases are those of the operator's configuration.
 	aliases plan.Aliases
 	// tenancy is that of the operator's configuration; offline nothing bounds what may be rendered.
@@ -232,7 +234,7 @@ func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry)
 func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry, read func(*pass.In, pass.Reads)) (*pass.Decision, error) {
 	d, problem := pass.Rehearse(pass.In{
 		Settings: pass.Settings{
-			Kinds: kinds, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(), Tenancy: b.tenancy,
+			Kinds: kinds, Installation: b.installation, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(), Tenancy: b.tenancy,
 		},
 		FleetWorkload: fw, Now: time.Now(), Rivals: &[]pass.Rival{},
 	}, read)

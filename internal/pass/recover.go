@@ -17,7 +17,7 @@ import (
 )
 
 // known is the FleetWorkload as backends know it: its UID is its identity there, the same for one that is made anew. Who knows of no
-// installation, as kubectl fw, goes by what is recorded.
+// installation, as kubectl fw where it may not read its name, goes by what is recorded.
 func (d *Decision) known(fw *v1alpha1.FleetWorkload) *v1alpha1.FleetWorkload {
 	known, recorded := *fw, d.in.FleetWorkload.Status.Identity // its spec is shared, and not changed
 	switch {
@@ -48,10 +48,12 @@ func (d *Decision) byUID() bool {
 func (d *Decision) identity() string {
 	recorded, is := d.in.FleetWorkload.Status, d.record.workload
 	switch {
-	case d.in.Installation == "" || is == nil || d.record.backend == "" || d.forgets:
+	case is == nil || d.record.backend == "" || d.forgets:
 		return ""
 	case recorded.Identity != "" && recorded.Workload != nil && *recorded.Workload == *is:
 		return recorded.Identity
+	case d.in.Installation == "":
+		return ""
 	default:
 		return string(d.known(d.in.FleetWorkload).UID)
 	}

@@ -152,6 +152,10 @@ func TestAnIdentityStays(t *testing.T) {
 	if got := told.known(told.in.FleetWorkload).UID; got != "the one" {
 		t.Errorf("who knows of no installation takes it for %s", got)
 	}
+	told.record.backend, told.in.FleetWorkload.Status.Workload = "two", told.record.workload
+	if got := told.identity(); got != "the one" {
+		t.Errorf("who knows of no installation takes %q down", got)
+	}
 	version := unclaimed(t)
 	if version.record.workload.APIVersion = "apps/v2"; version.known(version.in.FleetWorkload).UID != first.spec.UID {
 		t.Error("another version: the identity is another")
