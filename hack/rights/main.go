@@ -225,7 +225,7 @@ func (f fleet) passes(ctx context.Context, scenario string) (bool, error) {
 
 // scenario runs one without a right, if one is given.
 func (f fleet) scenario(ctx context.Context, scenario, without string) (passes bool, err error) {
-	cmd := exec.CommandContext(ctx, f.path("scenarios"), "-test.timeout=15m", "-ginkgo.no-color", "-ginkgo.focus=^"+regexp.QuoteMeta(scenario))
+	cmd := exec.CommandContext(ctx, f.path("scenarios"), "-test.timeout=15m", "-ginkgo.no-color", "-ginkgo.focus="+regexp.QuoteMeta(scenario))
 	cmd.Dir = "e2e"
 	cmd.Env = append(os.Environ(), "LAB_TEMPORARY=1", "LAB_DIR="+f.dir, "E2E_MANAGER="+f.path("manager"), "E2E_WITHOUT="+without,
 		"E2E_PATIENCE="+f.patience.String(), "E2E_REPORT=", "E2E_USES=")
