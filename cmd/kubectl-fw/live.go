@@ -34,15 +34,15 @@ const (
 // live reads clusters and choices from the backends of the operator's configuration. It uses the operator's own
 // drivers, and calls none of their methods that write.
 type live struct {
-	ctx     context.Context //nolint:containedctx // it lives as long as the command, like the connections
-	cfg     config.Configuration
+	ctx context.Context //nolint:containedctx // it lives as long as the command, like the connections
+	cfg config.Configuration
 	// installation names that of the operator: it is part of what backends know a workload by.
 	installation string
 	pool         *connection.Pool
-	client  client.Client
-	source  connection.Source
-	stop    context.CancelFunc
-	stopped sync.WaitGroup
+	client       client.Client
+	source       connection.Source
+	stop         context.CancelFunc
+	stopped      sync.WaitGroup
 }
 
 func openLive(ctx context.Context, flags *genericclioptions.ConfigFlags, path, namespace string) (*live, error) {
