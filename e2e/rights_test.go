@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
 	"github.com/fleetworkload/fleetworkload/e2e/rights"
 )
@@ -156,21 +157,21 @@ func allAreUsed(dir string) {
 // withhold takes the right that envWithout names off the operator's roles, and give gives it back.
 func (e *environment) withhold(ctx context.Context) {
 	GinkgoHelper()
-	e.withoutRight(ctx, os.Getenv(envWithout))
+	if without := os.Getenv(envWithout); without != "" {
+		e.takeRight(ctx, without)
+	}
 }
 
 func (e *environment) give(ctx context.Context) {
 	GinkgoHelper()
 	if os.Getenv(envWithout) != "" {
-		e.withoutRight(ctx, "")
+		e.takeRight(ctx, "")
 	}
 }
 
-func (e *environment) withoutRight(ctx context.Context, without string) {
+// takeRight leaves the operator's roles as config/ has them, without one right.
+func (e *environment) takeRight(ctx context.Context, without string) {
 	GinkgoHelper()
-	if os.Getenv(envWithout) == "" {
-		return
-	}
 	roles, err := rights.Roles(e.config)
 	Expect(err).NotTo(HaveOccurred())
 	taken := 0
@@ -193,3 +194,31 @@ func (e *environment) withoutRight(ctx context.Context, without string) {
 	}
 	Expect(without == "" || taken > 0).To(BeTrue(), "there is no right %q", without)
 }
+
+// Laws 4 and 10: a cache that may not watch shows what it had.
+var _ = Describe("A right to watch that the operator lacks", Label("laws", "law4", "law10", "karmada", "ocm"), func() {
+	for backend, watch := range map[string]struct{ right, named string }{
+		"ocm":     {"watch ocm manifestworks.work.open-cluster-management.io", "watch manifestworks.work.open-cluster-management.io"},
+		"karmada": {"watch karmada works.work.karmada.io", "watch works.work.karmada.io"},
+	} {
+		It("is named, costs no pod, and is missed no longer once it is given, on "+backend, Label(backend), func(ctx SpecContext) {
+			o, namespace := ownOperator(ctx, "watch", operatorOptions{})
+			o.start(ctx)
+			fw := create(ctx, workload(namespace, "web", backend, cloneSet, 3))
+			becomesReady(ctx, fw)
+			pods := podUIDs(ctx, fw)
+			o.stop(ctx)
+			DeferCleanup(func(ctx SpecContext) { world.takeRight(ctx, "") })
+			world.takeRight(ctx, watch.right)
+			o.start(ctx)
+			eventually(ctx, fw, readyTimeout, func(g Gomega) {
+				ready := condition(fw, v1alpha1.ConditionReady)
+				g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonBackendForbidden))
+				g.Expect(ready.Message).To(And(ContainSubstring(watch.named), ContainSubstring("grant the operator's user this right")))
+			})
+			world.takeRight(ctx, "")
+			becomesReady(ctx, fw)
+			Expect(podUIDs(ctx, fw)).To(Equal(pods))
+		})
+	}
+})

@@ -25,11 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/refused"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
@@ -138,6 +140,9 @@ func stripCluster(obj any) (any, error) {
 
 // watches are the informers and what their events mean.
 type watches struct {
+	// refused are the lists and watches that the control plane does not grant.
+	refused refused.Reads
+
 	mu     sync.Mutex
 	synced []toolscache.InformerSynced
 	// base is true when the informers of Karmada's own kinds are set up.
@@ -149,7 +154,18 @@ type watches struct {
 	notify func(types.NamespacedName)
 }
 
+// baseResources are watched from the start: nothing can be said of any workload without one of them.
+var baseResources = []schema.GroupResource{
+	{Group: workv1alpha2.GroupName, Resource: "resourcebindings"}, {Group: workv1alpha2.GroupName, Resource: "clusterresourcebindings"},
+	{Group: workv1alpha1.GroupName, Resource: "works"}, {Group: clusterv1alpha1.GroupName, Resource: "clusters"},
+	{Group: policyv1alpha1.GroupName, Resource: "propagationpolicies"}, {Group: policyv1alpha1.GroupName, Resource: "clusterpropagationpolicies"},
+	{Group: policyv1alpha1.GroupName, Resource: "overridepolicies"}, {Group: policyv1alpha1.GroupName, Resource: "clusteroverridepolicies"},
+}
+
 func (w *watches) ready() error {
+	if err := w.refused.Err(baseResources...); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.base {
@@ -243,6 +259,7 @@ func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) err
 	d.watches.mu.Lock()
 	d.watches.notify = notify
 	d.watches.mu.Unlock()
+	d.watches.refused.Notify(func() { notify(types.NamespacedName{}) })
 	go d.kinds.refresh(ctx)
 	go d.setUp(ctx)
 	if err := d.cache.Start(ctx); err != nil {
@@ -356,7 +373,7 @@ func (d *Driver) watchKind(ctx context.Context, w backends.Workload) error {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(w.GVK)
 	if watched {
-		return nil
+		return d.watches.refused.Err(schema.GroupResource{Group: w.GVK.Group, Resource: w.Resource})
 	}
 	informer, err := d.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if meta.IsNoMatchError(err) {

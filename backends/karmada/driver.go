@@ -76,10 +76,12 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 		// Karmada's API server has priority and fairness; a limit on our side would only delay gates.
 		cfg.QPS = -1
 	}
-	httpClient, err := rest.HTTPClientFor(cfg)
+	plain, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
+	d := &Driver{log: opts.Log, teacher: newTeacher(opts.Interpreter)}
+	httpClient := d.watches.refused.Client(plain)
 	bounded := backends.Bounded(httpClient)
 	mapper, err := apiutil.NewDynamicRESTMapper(cfg, bounded)
 	if err != nil {
@@ -101,8 +103,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
-	d := &Driver{client: direct, cache: cached, kinds: kinds{discovery: disco}, log: opts.Log,
-		teacher: newTeacher(opts.Interpreter)}
+	d.client, d.cache, d.kinds.discovery = direct, cached, disco
 	if opts.PodEvidence {
 		if d.pods, err = newPodReader(cfg, bounded); err != nil {
 			return nil, err

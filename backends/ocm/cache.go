@@ -309,6 +309,7 @@ func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) err
 		case <-time.After(retryStart):
 		}
 	}
+	d.refused.Notify(func() { notify(types.NamespacedName{}) })
 	fleetChanged := make(chan struct{}, 1)
 	if err := d.watch(ctx, notify, fleetChanged); err != nil {
 		return fmt.Errorf("watch hub: %w", err)

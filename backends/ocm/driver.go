@@ -28,6 +28,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
+	"github.com/fleetworkload/fleetworkload/backends/internal/refused"
 )
 
 // Driver carries workloads out through one OCM hub. It reads from caches, and writes only the fields that are its own.
@@ -58,6 +59,9 @@ type Driver struct {
 	// brought spares asking who has brought definitions of kinds.
 	brought broughtDefinitions
 
+	// refused are the lists and watches that the hub does not grant.
+	refused refused.Reads
+
 	mu        sync.Mutex
 	lastError error
 }
@@ -84,7 +88,9 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 	if err != nil {
 		return nil, fmt.Errorf("scheme of the hub: %w", err)
 	}
-	d, bounded := &Driver{opts: opts.withDefaults()}, backends.Bounded(httpClient)
+	d := &Driver{opts: opts.withDefaults()}
+	httpClient = d.refused.Client(httpClient)
+	bounded := backends.Bounded(httpClient)
 	if d.mapper, err = apiutil.NewDynamicRESTMapper(cfg, bounded); err != nil {
 		return nil, fmt.Errorf("discovery of the hub: %w", err)
 	}
@@ -251,6 +257,9 @@ func boundFalse(binding *unstructured.Unstructured) bool {
 func (d *Driver) ready(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err := d.refused.Err(); err != nil {
+		return err
 	}
 	if d.synced.Load() {
 		return nil

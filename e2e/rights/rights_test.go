@@ -28,6 +28,7 @@ func TestARoleWithoutEachOfItsRights(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			less.role = rbacv1.Role{}
 			if err := yaml.UnmarshalStrict(raw, &less.role); err != nil {
 				t.Fatal(err)
 			}

@@ -109,6 +109,8 @@ type taking struct {
 
 // read finds out which scenarios are to be run for each right.
 func (o options) read() ([]taking, error) {
+	// A cache that may list and not watch lists again and again, at first every second. What is refused is said after some seconds.
+	const refused = 12
 	raw, err := os.ReadFile(o.uses)
 	if err != nil {
 		return nil, fmt.Errorf("read who used what: %w", err)
@@ -125,6 +127,9 @@ func (o options) read() ([]taking, error) {
 		}
 		for _, r := range use.Rights {
 			rights.Takes(r, func(right rights.Right) {
+				if right.Verb == "watch" && use.Seconds < refused {
+					return
+				}
 				if !slices.Contains(by[right], use.Scenario) {
 					by[right] = append(by[right], use.Scenario)
 				}

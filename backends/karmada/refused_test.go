@@ -1,0 +1,54 @@
+package karmada
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+type answers int
+
+// RoundTrip implements http.RoundTripper.
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(a), Body: http.NoBody}, nil
+}
+
+// TestACacheThatMayNotWatchIsNotBelieved: it shows what it had. What is refused of one kind of workload is nothing to the others.
+func TestACacheThatMayNotWatchIsNotBelieved(t *testing.T) {
+	w := watches{base: true}
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	w.refused.Clock = clock
+	ask := func(path string, status int) {
+		clock.SetTime(clock.Now().Add(time.Minute))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://karmada/apis/"+path+"?watch=true", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := w.refused.Client(&http.Client{Transport: answers(status)}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+	}
+	for range 2 {
+		ask("argoproj.io/v1alpha1/workflows", http.StatusForbidden)
+	}
+	if err := w.ready(); err != nil {
+		t.Errorf("while one kind is refused: %v", err)
+	}
+	for range 2 {
+		ask("work.karmada.io/v1alpha1/works", http.StatusForbidden)
+	}
+	if err := w.ready(); backends.CodeOf(err) != backends.CodeForbidden || !strings.Contains(err.Error(), "watch works.work.karmada.io:") {
+		t.Errorf("while Works are refused: %v", err)
+	}
+	ask("work.karmada.io/v1alpha1/works", http.StatusOK)
+	if err := w.ready(); err != nil {
+		t.Errorf("once they are granted: %v", err)
+	}
+}
