@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -45,10 +44,10 @@ type use struct {
 
 var used = &uses{all: map[string]*use{}}
 
-// scenario is what must be run for a spec: its ordered container, or itself.
+// scenario is what must be run for a spec: the container that its ordered one is in, or itself.
 func scenario(spec SpecReport) string {
 	if spec.IsInOrderedContainer {
-		return strings.Join(spec.ContainerHierarchyTexts, " ")
+		return spec.ContainerHierarchyTexts[0]
 	}
 	return spec.FullText()
 }
