@@ -76,12 +76,11 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 		// Karmada's API server has priority and fairness; a limit on our side would only delay gates.
 		cfg.QPS = -1
 	}
-	plain, err := rest.HTTPClientFor(cfg)
+	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
 	d := &Driver{log: opts.Log, teacher: newTeacher(opts.Interpreter)}
-	httpClient := d.watches.refused.Client(plain)
 	bounded := backends.Bounded(httpClient)
 	mapper, err := apiutil.NewDynamicRESTMapper(cfg, bounded)
 	if err != nil {
@@ -95,7 +94,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
-	cached, err := newCache(cfg, httpClient, scheme, mapper)
+	cached, err := newCache(cfg, d.watches.refused.Client(httpClient), scheme, mapper)
 	if err != nil {
 		return nil, err
 	}

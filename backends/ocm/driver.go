@@ -89,13 +89,12 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 		return nil, fmt.Errorf("scheme of the hub: %w", err)
 	}
 	d := &Driver{opts: opts.withDefaults()}
-	httpClient = d.refused.Client(httpClient)
 	bounded := backends.Bounded(httpClient)
 	if d.mapper, err = apiutil.NewDynamicRESTMapper(cfg, bounded); err != nil {
 		return nil, fmt.Errorf("discovery of the hub: %w", err)
 	}
 	cacheOpts := cacheOptions(&d.stored)
-	cacheOpts.Scheme, cacheOpts.Mapper, cacheOpts.HTTPClient = scheme, d.mapper, httpClient
+	cacheOpts.Scheme, cacheOpts.Mapper, cacheOpts.HTTPClient = scheme, d.mapper, d.refused.Client(httpClient)
 	if d.cache, err = cache.New(cfg, cacheOpts); err != nil {
 		return nil, fmt.Errorf("cache of the hub: %w", err)
 	}

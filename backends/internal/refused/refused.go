@@ -72,7 +72,8 @@ func (r *Reads) Err(resources ...schema.GroupResource) error {
 	}
 }
 
-// Client is like one, and learns from the answers that it gets.
+// Client is like one, and learns from the answers that it gets. It is for a cache, which asks again until it is granted: what another client was
+// refused once would be so for ever.
 func (r *Reads) Client(c *http.Client) *http.Client {
 	learning := *c
 	next := c.Transport
@@ -111,6 +112,12 @@ func (r *Reads) answered(one read, status int) {
 		is.counts = r.now().Sub(was.since) >= patience
 	case status < http.StatusBadRequest:
 		is = refusal{}
+	}
+	if one.verb == "watch" && status < http.StatusBadRequest {
+		// An informer lists only where it could not stream the list: it will not ask again for what it has now.
+		list := read{one.GroupResource, "list"}
+		was.counts = was.counts || r.all[list].counts
+		delete(r.all, list)
 	}
 	if is == (refusal{}) {
 		delete(r.all, one)

@@ -69,6 +69,11 @@ func TestReads(t *testing.T) {
 		{http.MethodPost, works, 403, "list placements.cluster.io, watch manifestworks.work.io", 2},
 		{http.MethodGet, works + "?watch=true", 200, "list placements.cluster.io", 3},
 		{http.MethodGet, placements, 200, "", 4},
+		// Neither was granted, and both are now: a list that is streamed is not asked for once more.
+		{http.MethodGet, works, 403, "", 4},
+		{http.MethodGet, works, 403, "", 4},
+		{http.MethodGet, works, 403, "list manifestworks.work.io", 5},
+		{http.MethodGet, works + "?watch=true", 200, "", 6},
 	} {
 		status = step.status
 		clock.SetTime(clock.Now().Add(patience / 2))
