@@ -68,7 +68,7 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 	}
 	for _, need := range reads.Objects {
 		obj, err := r.Sources.Get(ctx, refOf(in.FleetWorkload.Namespace, need))
-		in.Objects[need.String()] = pass.Object{Found: obj, Err: err, Forbidden: apierrors.IsForbidden(err)}
+		in.Objects[need.String()] = pass.Object{Found: obj, Err: err, Forbidden: apierrors.IsForbidden(err) || backends.CodeOf(err) == backends.CodeForbidden}
 	}
 	for _, access := range reads.Access {
 		in.Access[access] = r.access.ask(ctx, r.Client, in.FleetWorkload.Namespace, access)

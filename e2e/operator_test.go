@@ -241,6 +241,27 @@ func (o *operator) start(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(30*time.Second).WithPolling(50*time.Millisecond).Should(Succeed(), func() string { return o.logTail(30) })
 }
 
+// lacksRights is an error that names what the management cluster does not let the operator list and watch. One that does not answer, or is
+// older than the check, does not say.
+func (o *operator) lacksRights(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.health+"/readyz/rights", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusInternalServerError {
+		return nil
+	}
+	body, err := io.ReadAll(answer.Body)
+	return errors.Join(fmt.Errorf("operator %s is not ready: %s", o.name, body), err)
+}
+
 func (o *operator) launch() {
 	GinkgoHelper()
 	o.metrics, o.health, o.profiles = freeAddress(), freeAddress(), freeAddress()

@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -25,7 +27,7 @@ import (
 )
 
 const (
-	// envWithout names a right that the operator does not have, to see what fails then.
+	// envWithout names rights that the operator does not have, with commas between, to see what fails then.
 	envWithout = "E2E_WITHOUT"
 	// envUses names the file that takes which scenario needed which rights.
 	envUses = "E2E_USES"
@@ -153,11 +155,11 @@ func allAreUsed(dir string) {
 	Expect(unused).To(BeEmpty(), "what the operator may do and no scenario does")
 }
 
-// withhold takes the right that envWithout names off the operator's roles, and give gives it back.
+// withhold takes the rights that envWithout names off the operator's roles, and give gives them back.
 func (e *environment) withhold(ctx context.Context) {
 	GinkgoHelper()
 	if without := os.Getenv(envWithout); without != "" {
-		e.takeRight(ctx, without)
+		e.takeRight(ctx, strings.Split(without, ",")...)
 	}
 }
 
@@ -228,4 +230,36 @@ var _ = Describe("A right to list and watch that the operator lacks", Label("law
 			Expect(podUIDs(ctx, fw)).To(Equal(pods))
 		})
 	}
+})
+
+// What management clusters refuse is dependencies' and the installation's.
+var _ = Describe("A right to watch that the management cluster does not give", Label("laws", "law4", "law10"), func() {
+	It("is named by FleetWorkloads that need it, and missed no longer once it is given", func(ctx SpecContext) {
+		o, namespace := ownOperator(ctx, "watch", operatorOptions{})
+		settings := configMap(namespace, "settings", "one")
+		Expect(hub().Create(ctx, settings)).To(Succeed())
+		fw := workload(namespace, "web", "ocm", cloneSet, 1)
+		fw.Spec.Placement.Clusters = on(world.members[0])
+		fw.Spec.Dependencies = v1alpha1.DependencyPolicyPropagate
+		podSpec(fw, func(spec map[string]any) {
+			spec["containers"].([]any)[0].(map[string]any)["envFrom"] = []any{map[string]any{"configMapRef": map[string]any{"name": "settings"}}}
+		})
+		DeferCleanup(func(ctx SpecContext) { world.takeRight(ctx) })
+		world.takeRight(ctx, "watch management configmaps")
+		o.start(ctx)
+		create(ctx, fw)
+		Expect(becomesStalled(ctx, fw, v1alpha1.ReasonDependencyForbidden)).To(ContainSubstring("grant it get, list and watch on configmaps"))
+		world.takeRight(ctx)
+		becomesReady(ctx, fw)
+	})
+
+	It("leaves an operator that cannot see what it serves unready", func(ctx SpecContext) {
+		o, _ := ownOperator(ctx, "unready", operatorOptions{})
+		DeferCleanup(func(ctx SpecContext) { world.takeRight(ctx) })
+		world.takeRight(ctx, "watch management fleetworkloads.apps.fleetworkload.io")
+		o.launch()
+		Eventually(ctx, o.lacksRights).WithTimeout(time.Minute).Should(MatchError(ContainSubstring("watch fleetworkloads.apps.fleetworkload.io")))
+		world.takeRight(ctx)
+		Eventually(ctx, o.lacksRights).WithTimeout(time.Minute).Should(Succeed())
+	})
 })

@@ -168,6 +168,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 	}
 	for _, o := range operators() {
 		Expect(o.unexpectedExit()).To(Succeed())
+		Expect(o.lacksRights(ctx)).To(Succeed())
 	}
 }, NodeTimeout(time.Minute))
 

@@ -31,8 +31,8 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/internal/refused"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/internal/refused"
 )
 
 // workByBinding is the index of Works by the namespace/name of their ResourceBinding.

@@ -28,7 +28,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
-	"github.com/fleetworkload/fleetworkload/backends/internal/refused"
+	"github.com/fleetworkload/fleetworkload/internal/refused"
 )
 
 // Driver carries workloads out through one OCM hub. It reads from caches, and writes only the fields that are its own.

@@ -41,6 +41,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/connection"
 	"github.com/fleetworkload/fleetworkload/internal/lease"
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
+	"github.com/fleetworkload/fleetworkload/internal/refused"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 	"github.com/fleetworkload/fleetworkload/internal/tokens"
@@ -187,6 +188,7 @@ func newManager(management *rest.Config, opts options, leader *lease.Lease) (ctr
 		lock = leader
 	}
 	deadline := renewDeadline
+	rights := refused.Reads{Remedy: refused.OnManagement}
 	mgr, err := ctrl.NewManager(management, ctrl.Options{
 		Scheme:                              scheme,
 		Metrics:                             opts.metricsServer(),
@@ -207,6 +209,7 @@ func newManager(management *rest.Config, opts options, leader *lease.Lease) (ctr
 			Cache: &client.CacheOptions{DisableFor: []client.Object{&appsv1.ControllerRevision{}}},
 		},
 		Cache: cache.Options{
+			HTTPClient:        rights.Client(httpClient),
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: opts.watchedNamespaces(),
 			ByObject: map[client.Object]cache.ByObject{
@@ -221,6 +224,15 @@ func newManager(management *rest.Config, opts options, leader *lease.Lease) (ctr
 		if err := add("ping", healthz.Ping); err != nil {
 			return nil, fmt.Errorf("add health check: %w", err)
 		}
+	}
+	rights.Notify(func() {
+		if err := rights.Err(); err != nil {
+			ctrl.Log.Error(err, "The operator is not ready, since the management cluster does not let it see what it serves")
+		}
+	})
+	// A cache that may not watch shows what it had: who is upgraded to such an operator keeps the one before.
+	if err := mgr.AddReadyzCheck("rights", func(*http.Request) error { return rights.Err() }); err != nil {
+		return nil, fmt.Errorf("add health check: %w", err)
 	}
 	return mgr, nil
 }

@@ -54,3 +54,9 @@ func (x *index) users(ref Ref) []types.NamespacedName {
 	defer x.mu.Unlock()
 	return slices.Collect(maps.Keys(x.by[ref]))
 }
+
+func (x *index) allUsers() []types.NamespacedName {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Keys(x.refs))
+}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/refused"
 )
 
 // syncPatience is how long a call waits for the first list of a kind.
@@ -42,9 +43,11 @@ type Options struct {
 // Reader reads objects, and knows who refers to them.
 type Reader struct {
 	metadata cache.Cache
-	live     client.Reader
+	live     client.Client
 	notify   func(types.NamespacedName)
 	index    index
+	// refused is what the API server does not let metadata list and watch.
+	refused refused.Reads
 
 	mu       sync.Mutex
 	watched  map[schema.GroupVersionKind]bool
@@ -61,17 +64,23 @@ func New(cfg *rest.Config, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for dependencies: %w", err)
 	}
-	metadata, err := cache.New(cfg, cache.Options{
-		Scheme: runtime.NewScheme(), Mapper: live.RESTMapper(), HTTPClient: httpClient,
+	r := &Reader{
+		live: live, notify: opts.Notify, refused: refused.Reads{Remedy: refused.OnManagement},
+		watched: map[schema.GroupVersionKind]bool{}, contents: map[Ref]*unstructured.Unstructured{},
+	}
+	r.metadata, err = cache.New(cfg, cache.Options{
+		Scheme: runtime.NewScheme(), Mapper: live.RESTMapper(), HTTPClient: r.refused.Client(httpClient),
 		DefaultNamespaces: opts.Namespaces, DefaultTransform: strip,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache for dependencies: %w", err)
 	}
-	return &Reader{
-		metadata: metadata, live: live, notify: opts.Notify,
-		watched: map[schema.GroupVersionKind]bool{}, contents: map[Ref]*unstructured.Unstructured{},
-	}, nil
+	r.refused.Notify(func() {
+		for _, user := range r.index.allUsers() {
+			r.notify(user)
+		}
+	})
+	return r, nil
 }
 
 // strip keeps what identifies an object and its version. kubectl writes whole Secrets into an annotation.
@@ -96,6 +105,9 @@ func (r *Reader) NeedLeaderElection() bool { return true }
 // contents that are new.
 func (r *Reader) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	if err := r.watch(ctx, ref.GroupVersionKind); err != nil {
+		return nil, err
+	}
+	if err := r.refusedOf(ref.GroupVersionKind); err != nil {
 		return nil, err
 	}
 	seen := partial(ref.GroupVersionKind)
@@ -174,6 +186,18 @@ func (r *Reader) watch(ctx context.Context, gvk schema.GroupVersionKind) error {
 	}
 	r.watched[gvk] = true
 	return nil
+}
+
+// refusedOf is what the API server does not let the cache of a kind list and watch.
+func (r *Reader) refusedOf(gvk schema.GroupVersionKind) error {
+	if r.refused.Err() == nil {
+		return nil
+	}
+	mapping, err := r.live.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return fmt.Errorf("find out how %s is read: %w", gvk.Kind, err)
+	}
+	return r.refused.Err(mapping.Resource.GroupResource())
 }
 
 // whyNot asks the API server itself: informers do not tell.

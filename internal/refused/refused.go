@@ -3,6 +3,7 @@
 package refused
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -20,8 +21,13 @@ import (
 // has read its roles.
 const patience = 5 * time.Second
 
-// Reads are the lists and watches that are refused again and again. The zero value has none, and goes by the real clock.
+// OnManagement is the Remedy where the API server is the management cluster's.
+const OnManagement = "grant the operator's ServiceAccount this right on the management cluster, see config/rbac/management"
+
+// Reads are the lists and watches that are refused again and again. The zero value has none, is a backend's, and goes by the real clock.
 type Reads struct {
+	// Remedy is what helps, if it is not a backend's right.
+	Remedy string
 	// Clock is another one than the real one.
 	Clock clock.PassiveClock
 
@@ -68,7 +74,7 @@ func (r *Reads) Err(resources ...schema.GroupResource) error {
 	slices.Sort(rights)
 	return &backends.Error{
 		Code: backends.CodeForbidden, Message: strings.Join(rights, ", "), Err: errors.New("the API server does not let the operator's user do this"),
-		Remedy: "grant the operator's user this right on the backend, see docs/installation.md",
+		Remedy: cmp.Or(r.Remedy, "grant the operator's user this right on the backend, see docs/installation.md"),
 	}
 }
 
