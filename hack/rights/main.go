@@ -112,8 +112,6 @@ type taking struct {
 
 // read finds out which scenarios are to be run for each right.
 func (o options) read() ([]taking, error) {
-	// A cache that may list and not watch lists again and again, at first every second. What is refused is said after some seconds.
-	const refused = 12
 	raw, err := os.ReadFile(o.uses)
 	if err != nil {
 		return nil, fmt.Errorf("read who used what: %w", err)
@@ -122,6 +120,40 @@ func (o options) read() ([]taking, error) {
 	if err := json.Unmarshal(raw, &uses); err != nil {
 		return nil, fmt.Errorf("read %s: %w", o.uses, err)
 	}
+	wanted, err := regexp.Compile(o.run)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	roles, err := rights.Roles("config")
+	if err != nil {
+		return nil, err
+	}
+	var all []rights.Right
+	for _, role := range roles {
+		all = append(all, role.Rights()...)
+	}
+	by := users(uses)
+	var list []taking
+	seen := map[rights.Right]bool{}
+	for _, r := range all {
+		if seen[r.Alike()] || rights.Unused[r.String()] != "" || !wanted.MatchString(r.String()) {
+			continue
+		}
+		seen[r.Alike()] = true
+		t := taking{right: r, scenarios: o.some(by[r.Alike()])}
+		wider := r
+		if wider.Own = false; r.Own && slices.Contains(all, wider) {
+			t.wider = wider.String()
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// users are the scenarios that used each right, the shortest first.
+func users(uses []rights.Use) map[rights.Right][]string {
+	// A cache that may list and not watch lists again and again, at first every second. What is refused is said after some seconds.
+	const refused = 12
 	slices.SortStableFunc(uses, func(a, b rights.Use) int { return cmp.Compare(a.Seconds, b.Seconds) })
 	by := map[rights.Right][]string{}
 	for _, use := range uses {
@@ -139,38 +171,7 @@ func (o options) read() ([]taking, error) {
 			})
 		}
 	}
-	wanted, err := regexp.Compile(o.run)
-	if err != nil {
-		return nil, fmt.Errorf("-run: %w", err)
-	}
-	roles, err := rights.Roles("config")
-	if err != nil {
-		return nil, err
-	}
-	var list []taking
-	given := map[rights.Right]bool{}
-	for _, role := range roles {
-		for _, r := range role.Rights() {
-			given[r] = true
-		}
-	}
-	seen := map[rights.Right]bool{}
-	for _, role := range roles {
-		for _, r := range role.Rights() {
-			if seen[r.Alike()] || rights.Unused[r.String()] != "" || !wanted.MatchString(r.String()) {
-				continue
-			}
-			seen[r.Alike()] = true
-			t := taking{right: r, scenarios: o.some(by[r.Alike()])}
-			if wider := r; r.Own {
-				if wider.Own = false; given[wider] {
-					t.wider = wider.String()
-				}
-			}
-			list = append(list, t)
-		}
-	}
-	return list, nil
+	return by
 }
 
 // some are the shortest of the scenarios, and others from all over the list: a short one may use a right and not look at what came of it.

@@ -142,7 +142,7 @@ func (r *Reads) answered(one read, status int) {
 
 func (r *Reads) now() time.Time {
 	if r.Clock == nil {
-		return time.Now()
+		return clock.RealClock{}.Now()
 	}
 	return r.Clock.Now()
 }
