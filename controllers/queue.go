@@ -2,11 +2,12 @@ package controllers
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	pointer "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -14,13 +15,14 @@ import (
 )
 
 // newQueue makes a controller's queue for that many workers, in which no namespace holds up another, and what has begun goes before what has
-// not. It is client-go's, with its delays, retries and metrics. The one that controller-runtime would take may hang when it is shut down
+// not. hold is how long nothing more should begin, 0 when it may. The queue is client-go's, with its delays, retries and metrics. The one that
+// controller-runtime would take may hang when it is shut down
 // (https://github.com/kubernetes-sigs/controller-runtime/issues/3538).
-func newQueue(workers int, begun func(reconcile.Request) bool) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func newQueue(workers int, begun func(reconcile.Request) bool, hold func() time.Duration) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-				Name: name, Queue: newFairQueue(name, workers, begun),
+				Name: name, Queue: newFairQueue(name, workers, begun, hold),
 			}),
 		})
 	}
@@ -34,14 +36,18 @@ type fairQueue struct {
 	// change is told when something may have become ready. Its lock is taken before that of Typed, and keeps the order.
 	change *sync.Cond
 	order  *fair.Queue[reconcile.Request]
+	hold   func() time.Duration
+	// opens is when what is held back is looked at again.
+	opens *time.Timer
 }
 
-func newFairQueue(name string, workers int, begun func(reconcile.Request) bool) *fairQueue {
+func newFairQueue(name string, workers int, begun func(reconcile.Request) bool, hold func() time.Duration) *fairQueue {
 	order := fair.New(max(workers, 1), func(r reconcile.Request) string { return r.Namespace }, begun)
 	return &fairQueue{
 		Typed:  workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: order}),
 		change: sync.NewCond(&sync.Mutex{}),
 		order:  order,
+		hold:   hold,
 	}
 }
 
@@ -57,10 +63,25 @@ func (q *fairQueue) Add(item reconcile.Request) {
 func (q *fairQueue) Get() (reconcile.Request, bool) {
 	q.change.L.Lock()
 	defer q.change.L.Unlock()
-	for !q.order.Ready() && !q.ShuttingDown() {
+	for !q.ready() && !q.ShuttingDown() {
 		q.change.Wait()
 	}
 	return q.Typed.Get() // at once
+}
+
+func (q *fairQueue) ready() bool {
+	hold := q.hold()
+	q.order.Hold(hold > 0)
+	ready := q.order.Ready()
+	if !ready && hold > 0 && q.opens == nil {
+		q.opens = time.AfterFunc(hold, func() {
+			q.change.L.Lock()
+			defer q.change.L.Unlock()
+			q.opens = nil
+			q.change.Broadcast()
+		})
+	}
+	return ready
 }
 
 // Done frees the request's worker. That may let more than one go on: several workers may wait while all that waits is held back.
@@ -97,24 +118,44 @@ func (q *fairQueue) wakeAll() {
 	q.change.Broadcast()
 }
 
+const (
+	// mostUnanswered is for how many clusters' answers FleetWorkloads may wait while others begin. A hub with two cores takes about three
+	// seconds for as many.
+	mostUnanswered = 1000
+	// answersWithin is how long those count for whom no answer comes: agents may be slow, and clusters gone.
+	answersWithin = 5 * time.Second
+)
+
 // begun are the FleetWorkloads on the way to what their specs say: the last pass has left them neither Ready nor Stalled.
 type begun struct {
 	mu sync.Mutex
-	by map[types.NamespacedName]bool
+	by map[types.NamespacedName]unanswered
 }
 
-// note takes the conditions that a pass has left.
-func (b *begun) note(key types.NamespacedName, conditions []metav1.Condition) {
-	if meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) {
+// unanswered is in how many of its clusters a FleetWorkload is not applied yet, and since when it is that many.
+type unanswered struct {
+	clusters int32
+	since    time.Time
+}
+
+// note takes the status that a pass has left.
+func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStatus, now time.Time) {
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
 		b.forget(key)
 		return
+	}
+	var clusters int32
+	if c := status.ClusterSummary; c != nil {
+		clusters = max(0, pointer.Deref(c.Total, 0)-pointer.Deref(c.Applied, 0))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.by == nil {
-		b.by = map[types.NamespacedName]bool{}
+		b.by = map[types.NamespacedName]unanswered{}
 	}
-	b.by[key] = true
+	if before, known := b.by[key]; !known || before.clusters != clusters {
+		b.by[key] = unanswered{clusters, now}
+	}
 }
 
 func (b *begun) forget(key types.NamespacedName) {
@@ -126,5 +167,60 @@ func (b *begun) forget(key types.NamespacedName) {
 func (b *begun) has(req reconcile.Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.by[req.NamespacedName]
+	_, has := b.by[req.NamespacedName]
+	return has
+}
+
+// hold is how long nothing more should begin, since enough is under way that agents have not answered yet: to begin everything at once makes
+// all of it late. It is 0 as soon as it may.
+func (b *begun) hold(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all int32
+	hold := answersWithin
+	for _, u := range b.by {
+		if u.clusters == 0 {
+			continue
+		}
+		if left := answersWithin - now.Sub(u.since); left > 0 {
+			all += u.clusters
+			hold = min(hold, left)
+		}
+	}
+	if all < mostUnanswered {
+		return 0
+	}
+	return hold
+}
+
+// pauses are until when a FleetWorkload is left alone by what backends tell: as long as its last pass took. Where hundreds of clusters
+// answer one by one, a pass takes all that came meanwhile.
+type pauses struct {
+	mu    sync.Mutex
+	until map[types.NamespacedName]time.Time
+}
+
+// longestPause bounds one: a pass that waited for a slow API server costs nobody else more.
+const longestPause = time.Second
+
+func (p *pauses) after(key types.NamespacedName, began, ended time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil {
+		p.until = map[types.NamespacedName]time.Time{}
+	}
+	p.until[key] = ended.Add(min(ended.Sub(began), longestPause))
+}
+
+// left is how long the pause still is, and not above 0 when there is none.
+func (p *pauses) left(key types.NamespacedName, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until[key].Sub(now)
+}
+
+func (p *pauses) forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.until, key)
 }

@@ -10,14 +10,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
 // fresh says that nothing has begun.
 func fresh(reconcile.Request) bool { return false }
+
+// open lets everything begin.
+func open() time.Duration { return 0 }
 
 // passes run in a controller with the reconciler's options, and last until they are ended.
 type passes struct {
@@ -32,7 +39,7 @@ type passes struct {
 func startPasses(t *testing.T) *passes {
 	t.Helper()
 	p := &passes{end: make(chan struct{})}
-	options := (&Reconciler{Concurrency: 8}).options()
+	options := (&Reconciler{Concurrency: 8, Clock: clock.RealClock{}}).options()
 	options.SkipNameValidation = ptr(true) // many tests, one name
 	options.Reconciler = reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		p.mu.Lock()
@@ -134,7 +141,7 @@ func TestAHostileNamespaceKeepsNoOtherWaiting(t *testing.T) {
 // TestWhoIsHeldBackGoesOn: two namespaces have three of eight workers each, and may not have more. When one pass ends, each may have one.
 func TestWhoIsHeldBackGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newFairQueue("", 8, fresh)
+		q := newFairQueue("", 8, fresh, open)
 		defer q.ShutDown()
 		for i := range 10 {
 			q.Add(request("a", fmt.Sprint(i)))
@@ -166,7 +173,7 @@ func TestWhoIsHeldBackGoesOn(t *testing.T) {
 func TestQueueDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		q := newQueue(1, fresh)("", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
+		q := newQueue(1, fresh, open)("", workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
 		defer q.ShutDown()
 		q.AddRateLimited(request("a", "failed"))
 		q.AddAfter(request("b", "later"), time.Hour)
@@ -194,7 +201,7 @@ func TestQueueShutsDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(2, fresh)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				q := newQueue(2, fresh, open)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 				q.Add(request("a", "1"))
 				q.Add(request("a", "2")) // one of two workers is kept for others
 				served := make(chan string, 2)
@@ -239,7 +246,7 @@ func TestQueueShutsDown(t *testing.T) {
 func TestQueueIsMeasured(t *testing.T) {
 	const name = "measured-queue"
 	before := measured(t, name)
-	q := newQueue(8, fresh)(name, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour))
+	q := newQueue(8, fresh, open)(name, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour))
 	defer q.ShutDown()
 	for i := range 8 {
 		q.Add(request("a", fmt.Sprint(i)))
@@ -279,4 +286,72 @@ func measured(t *testing.T, queue string) map[string]float64 {
 		}
 	}
 	return got
+}
+
+// TestWhatBeginsWaitsForAnswers: while a thousand clusters have not answered, nothing more begins, for at most as long as answers may take.
+func TestWhatBeginsWaitsForAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &begun{}
+		q := newFairQueue("", 8, b.has, func() time.Duration { return b.hold(time.Now()) })
+		defer q.ShutDown()
+		note := func(name string, clusters, applied int32) {
+			b.note(request("a", name).NamespacedName, v1alpha1.FleetWorkloadStatus{
+				ClusterSummary: &v1alpha1.ClusterSummary{Total: &clusters, Applied: &applied},
+			}, time.Now())
+		}
+		note("large", 600, 0)
+		note("another", 500, 101)
+		q.Add(request("a", "first"))
+		if req, _ := q.Get(); req.Name != "first" {
+			t.Errorf("%s, though 999 clusters have not answered", req.Name)
+		}
+		note("another", 500, 100)
+		q.Add(request("a", "second"))
+		q.Add(request("a", "large"))
+		if req, _ := q.Get(); req.Name != "large" {
+			t.Errorf("%s goes first, though 1,000 clusters have not answered", req.Name)
+		}
+		got, start := make(chan string, 1), time.Now()
+		go func() {
+			req, _ := q.Get()
+			got <- req.Name
+		}()
+		time.Sleep(answersWithin - time.Second)
+		note("large", 600, 100) // an answer, of which there are too many awaited no longer
+		note("another", 500, 0)
+		if synctest.Wait(); len(got) != 0 {
+			t.Errorf("%s does not wait", <-got)
+		}
+		if name := <-got; name != "second" || time.Since(start) != 2*answersWithin-time.Second {
+			t.Errorf("%s went after %s", name, time.Since(start))
+		}
+	})
+}
+
+// TestPauses: what a backend tells waits as long as the last pass took, and what is asked for by others does not.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{Clock: clock.RealClock{}, Concurrency: 8}
+		options := r.options()
+		q := options.NewQueue("", options.RateLimiter)
+		defer q.ShutDown()
+		short, long, other := request("a", "short"), request("a", "long"), request("a", "other")
+		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now())
+		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now())
+		start := time.Now()
+		for _, req := range []reconcile.Request{long, short, other, short} {
+			r.told(t.Context(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: "ocm", Name: req.NamespacedName}}, q)
+		}
+		for _, want := range []struct {
+			req   reconcile.Request
+			after time.Duration
+		}{{other, 0}, {short, 100 * time.Millisecond}, {long, longestPause}} {
+			if req, _ := q.Get(); req != want.req || time.Since(start) != want.after {
+				t.Errorf("%s after %s, want %s after %s", req, time.Since(start), want.req, want.after)
+			}
+		}
+		if q.Len() != 0 {
+			t.Errorf("%d are there twice", q.Len())
+		}
+	})
 }

@@ -75,6 +75,7 @@ type Reconciler struct {
 	written   writes
 	conflicts conflicts
 	begun     begun
+	pauses    pauses
 	access    accesses
 }
 
@@ -97,7 +98,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.requestsIn),
 			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Named("fleetworkload").
-		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
+		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedFuncs[BackendEvent, reconcile.Request]{GenericFunc: r.told})).
 		WatchesRawSource(source.TypedChannel(r.Turns.wake, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
 		WithOptions(r.options()).
 		Complete(r)
@@ -107,7 +108,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 func (r *Reconciler) options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: r.Concurrency,
-		NewQueue:                newQueue(r.Concurrency, r.begun.has),
+		NewQueue:                newQueue(r.Concurrency, r.begun.has, func() time.Duration { return r.begun.hold(r.Clock.Now()) }),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	}
 }
@@ -127,9 +128,12 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 			r.written.forget(req.NamespacedName)
 			r.Changes.Forget(req.NamespacedName)
 			r.begun.forget(req.NamespacedName)
+			r.pauses.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	began := r.Clock.Now()
+	defer func() { r.pauses.after(req.NamespacedName, began, r.Clock.Now()) }()
 	if since, ahead := r.written.ahead(fw); ahead {
 		return r.behind(ctx, since), nil
 	}

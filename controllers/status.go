@@ -36,7 +36,7 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 		return ctrl.Result{}, r.removeFinalizer(ctx, fw)
 	}
 	if !result.Unchanged {
-		r.begun.note(client.ObjectKeyFromObject(fw), result.Status.Conditions)
+		r.begun.note(client.ObjectKeyFromObject(fw), result.Status, r.Clock.Now())
 		if err := r.writeStatus(ctx, fw, result.Status); err != nil {
 			if conflict(err) {
 				return ctrl.Result{}, err

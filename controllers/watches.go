@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -53,6 +55,13 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 // requestsIn are the FleetWorkloads of a namespace, which looks different now.
 func (r *Reconciler) requestsIn(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return r.requests(ctx, "namespace "+namespace.GetName(), client.InNamespace(namespace.GetName()))
+}
+
+// told lets FleetWorkloads wait of which a backend tells, when their pause is over.
+func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[BackendEvent], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, req := range r.requestsFor(ctx, e.Object) {
+		queue.AddAfter(req, r.pauses.left(req.NamespacedName, r.Clock.Now()))
+	}
 }
 
 // requestsFor turns an event of a backend into FleetWorkloads to look at.

@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,6 +183,9 @@ func moves(ctx context.Context, fw *v1alpha1.FleetWorkload, backend string) {
 		g.Expect(fw.Status.Migration).NotTo(BeNil())
 		g.Expect(fw.Status.Migration.Phase).To(BeEmpty())
 		g.Expect(isReady(fw)).To(BeTrue())
+		var kept appsv1.ControllerRevisionList
+		g.Expect(hub().List(ctx, &kept, client.InNamespace(fw.Namespace), client.MatchingLabels{v1alpha1.LabelUID: string(fw.UID)})).To(Succeed())
+		g.Expect(kept.Items).To(BeEmpty(), "the spec is kept for the time of a migration")
 	})
 }
 
@@ -207,6 +211,8 @@ func takesAlong(ctx SpecContext, backend string) {
 		Expect(carriers(ctx, otherBackend(to), namespace)).To(BeEmpty())
 		sends(ctx, b.settings, fmt.Sprintf("moved %d", i), m...)
 		becomesReady(ctx, fw)
+		Eventually(func() string { return kubectl(ctx, "events", "-n", namespace, "--for", "fleetworkload/web") }).WithContext(ctx).Should(
+			ContainSubstring("the migration from backend %s to %s has ended", otherBackend(to), to))
 	}
 	remove(ctx, fw)
 	for _, obj := range append(b.dependencies(), b.service, b.extra) {

@@ -53,6 +53,13 @@ var Unused = map[string]string{
 	"delete karmada resourceinterpretercustomizations.config.karmada.io":    "when somebody else's customizations do all that the operator's did",
 }
 
+// Missed are the scenarios that look at what comes of a right which many use and few would miss.
+var Missed = map[string]string{
+	"list management controllerrevisions.apps":   "What was shipped: ",
+	"create management events.events.k8s.io":     "A hand-over with companions from ocm takes them along, there and back",
+	"delete management controllerrevisions.apps": "A hand-over with companions from ocm takes them along, there and back",
+}
+
 // Role is one of the operator's, as config/ has it.
 type Role struct {
 	Server string

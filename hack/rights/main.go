@@ -141,6 +141,9 @@ func (o options) read() ([]taking, error) {
 		}
 		seen[r.Alike()] = true
 		t := taking{right: r, scenarios: o.some(by[r.Alike()])}
+		if scenario := rights.Missed[r.String()]; scenario != "" {
+			t.scenarios = []string{scenario}
+		}
 		wider := r
 		if wider.Own = false; r.Own && slices.Contains(all, wider) {
 			t.wider = wider.String()

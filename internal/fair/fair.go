@@ -9,15 +9,18 @@ import "container/list"
 //
 // Within a namespace, what has begun goes before what has not, so that the first is through early although hundreds wait; and each fourth
 // time what has not, so that it waits at most four times as long as without the others. Among each of the two, who comes first goes first.
+// What has not begun can be held back altogether.
 //
-// Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over. What is kept of a
-// namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.
+// Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over, and those that are held
+// back. What is kept of a namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.
 type Queue[T any] struct {
 	of      func(T) string
 	begun   func(T) bool
 	free    int
 	waiting int
-	lines   map[string]*line[T]
+	// held is true while nothing is to begin.
+	held  bool
+	lines map[string]*line[T]
 	// turns are the lines in which somebody waits; the first is next, unless it has too many workers: then it keeps its place.
 	turns *list.List
 }
@@ -35,9 +38,10 @@ type line[T any] struct {
 
 func (l *line[T]) waiting() int { return len(l.begun) + len(l.fresh) }
 
-func (l *line[T]) pop() T {
+// pop takes what has not begun, though it is held, when there is nothing else.
+func (l *line[T]) pop(held bool) T {
 	from := &l.begun
-	if l.row++; len(l.begun) == 0 || l.row > inARow && len(l.fresh) > 0 {
+	if l.row++; len(l.begun) == 0 || l.row > inARow && len(l.fresh) > 0 && !held {
 		from, l.row = &l.fresh, 0
 	}
 	l.row = min(l.row, inARow)
@@ -80,6 +84,9 @@ func (q *Queue[T]) Push(item T) {
 // Len tells how many items wait.
 func (q *Queue[T]) Len() int { return q.waiting }
 
+// Hold keeps what has not begun waiting, or does so no longer.
+func (q *Queue[T]) Hold(held bool) { q.held = held }
+
 // Ready tells whether one of those that wait may have a worker now.
 func (q *Queue[T]) Ready() bool { return q.next() != nil }
 
@@ -91,7 +98,7 @@ func (q *Queue[T]) Pop() T {
 		turn = q.turns.Front()
 	}
 	l := turn.Value.(*line[T])
-	item := l.pop()
+	item := l.pop(q.held)
 	if l.waiting() == 0 {
 		q.turns.Remove(turn)
 	} else {
@@ -116,13 +123,14 @@ func (q *Queue[T]) Done(item T) {
 	}
 }
 
-// next is the first turn of a line that may have another worker. Only those are passed over that have one already.
+// next is the first turn of a line that may have another worker. Only those are passed over that have one already, or are held back.
 func (q *Queue[T]) next() *list.Element {
 	if q.free < 1 {
 		return nil
 	}
 	for turn := q.turns.Front(); turn != nil; turn = turn.Next() {
-		if turn.Value.(*line[T]).workers <= 2*(q.free-1) {
+		l := turn.Value.(*line[T])
+		if l.workers <= 2*(q.free-1) && (len(l.begun) > 0 || !q.held) {
 			return turn
 		}
 	}

@@ -19,7 +19,8 @@ func TestOrder(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		workers int
-		// steps: +a1 comes, -a1 is done, > a free worker asks: for what, want tells; a dash when nothing is ready.
+		// steps: +a1 comes, -a1 is done, > a free worker asks: for what, want tells; a dash when nothing is ready. [ holds what has not begun,
+		// and ] lets it go.
 		steps, want string
 	}{
 		{"within a namespace, who comes first goes first", 8, "+a1 +a2 +a3 > > >", "a1 a2 a3"},
@@ -36,6 +37,8 @@ func TestOrder(t *testing.T) {
 		{"what has not begun goes each fourth time", 8, "+a1 +a2 +a3! +a4! +a5! +a6! +a7! > > > > -a3! -a4! -a5! -a1 > > >", "a3! a4! a5! a1 a6! a7! a2"},
 		{"what has not begun waits for no row that nobody saw", 8, "+a1! +a2! +a3! +a4! > > > > +a5 +a6! >", "a1! a2! a3! a4! a5"},
 		{"what has begun does not go before another namespace's turn", 8, "+a1 +b1 > +a2! > >", "a1 b1 a2!"},
+		{"what is held waits, and what has begun goes on", 8, "[ +a1 +b1 +a2! > > ] > >", "a2! - b1 a1"},
+		{"what is held goes in no fourth turn", 8, "+a1 +a2! +a3! +a4! +a5! +a6! [ > > > > > -a2! > ] >", "a2! a3! a4! a5! a6! - a1"},
 		{"nobody works on it: nothing is freed", 2, "+a1 +a2 +b1 > > -b1 -c1 > -a1 >", "a1 b1 - a2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -47,6 +50,8 @@ func TestOrder(t *testing.T) {
 					q.Push(step[1:])
 				case step[0] == '-':
 					q.Done(step[1:])
+				case step == "[" || step == "]":
+					q.Hold(step == "[")
 				case q.Ready():
 					got = append(got, q.Pop())
 				default:
