@@ -1,7 +1,7 @@
 // Command rights asks whether the operator needs what config/ lets it do: it takes each right away alone, runs the shortest scenarios that used
 // it, and prints which failed. It exits with 1 when none of them did for a right, or one fails with all rights.
 //
-// Who used what says the file that E2E_USES names when all scenarios have run.
+// Who used what says the file that E2E_USES names when all scenarios have run. TEST_SEED must be as it was then.
 package main
 
 import (
@@ -275,11 +275,14 @@ func (f fleet) scenario(ctx context.Context, scenario, without string) (passes b
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
 	switch {
-	case bytes.Contains(out, []byte("Ran 0 of")):
-		return false, fmt.Errorf("there is no scenario %q", scenario)
+	case bytes.Contains(out, []byte("Will run 0 of")):
+		return false, fmt.Errorf("there is no scenario %q; TEST_SEED is to be as when it ran", scenario)
 	case err == nil:
 		return true, nil
 	case errors.As(err, &failed) && ctx.Err() == nil && bytes.Contains(out, []byte("[FAIL]")):
+		if !strings.Contains(without, " ") {
+			fmt.Fprintf(os.Stderr, "%q fails with all rights:\n%s\n", scenario, out)
+		}
 		return false, nil
 	default:
 		return false, fmt.Errorf("run %q: %w: %s", scenario, err, out)
