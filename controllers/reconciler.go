@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -66,6 +67,10 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// MaxRemovalPercent is the share of running replicas that may go away without a change of the spec.
 	MaxRemovalPercent int32
+	// Namespaces are those that are watched; nil watches all.
+	Namespaces []string
+	// Serves chooses by their labels the namespaces whose FleetWorkloads are reconciled; nil chooses all.
+	Serves labels.Selector
 	// Concurrency is how many FleetWorkloads are reconciled at once.
 	Concurrency int
 	// StartGrace is how long after the first pass a backend may be not ready yet without the status saying so.
@@ -123,14 +128,13 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	fw := &v1alpha1.FleetWorkload{}
 	if err := r.Get(ctx, req.NamespacedName, fw); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Sources.Refer(req.NamespacedName, nil)
-			r.Turns.end(req.NamespacedName)
-			r.written.forget(req.NamespacedName)
-			r.Changes.Forget(req.NamespacedName)
-			r.begun.forget(req.NamespacedName)
-			r.pauses.forget(req.NamespacedName)
+			r.letGo(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if serves, err := r.serves(ctx, req.Namespace); err != nil || !serves {
+		r.letGo(req.NamespacedName)
+		return ctrl.Result{}, err
 	}
 	began := r.Clock.Now()
 	defer func() { r.pauses.after(req.NamespacedName, began, r.Clock.Now()) }()
@@ -157,6 +161,28 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 		return r.finish(ctx, fw, d.Fail(err))
 	}
 	return r.finish(ctx, fw, result)
+}
+
+// serves tells whether the FleetWorkloads of a namespace are this operator's.
+func (r *Reconciler) serves(ctx context.Context, name string) (bool, error) {
+	if r.Serves == nil || r.Serves.Empty() {
+		return true, nil
+	}
+	namespace := namespaceMetadata()
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return false, fmt.Errorf("find out whose the FleetWorkloads of a namespace are: %w", err)
+	}
+	return r.Serves.Matches(labels.Set(namespace.Labels)), nil
+}
+
+// letGo forgets what is known of a FleetWorkload that is gone, or another operator's.
+func (r *Reconciler) letGo(key types.NamespacedName) {
+	r.Sources.Refer(key, nil)
+	r.Turns.end(key)
+	r.written.forget(key)
+	r.Changes.Forget(key)
+	r.begun.forget(key)
+	r.pauses.forget(key)
 }
 
 // addFinalizer makes sure that nothing is left on a backend when the FleetWorkload goes. Our own watch brings us back.

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,9 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 
 // requestsIn are the FleetWorkloads of a namespace, which looks different now.
 func (r *Reconciler) requestsIn(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, namespace.GetName()) {
+		return nil
+	}
 	return r.requests(ctx, "namespace "+namespace.GetName(), client.InNamespace(namespace.GetName()))
 }
 

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +65,8 @@ type run struct {
 type operatorOptions struct {
 	// namespaces are watched; all when empty.
 	namespaces []string
+	// selector of namespaces; all when empty.
+	selector string
 	// everywhere has an operator of one's own watch all namespaces.
 	everywhere bool
 	// karmadaSecret is the name of a Secret with the Karmada connection, instead of a file.
@@ -276,6 +279,9 @@ func (o *operator) launch() {
 	if len(o.opts.namespaces) > 0 {
 		args = append(args, "--watch-namespaces="+strings.Join(o.opts.namespaces, ","))
 	}
+	if o.opts.selector != "" {
+		args = append(args, "--watch-namespace-selector="+o.opts.selector)
+	}
 	if o.opts.lease != "" {
 		args = append(args, "--leader-election-id="+o.opts.lease)
 	}
@@ -300,10 +306,15 @@ func (o *operator) launch() {
 // own, and each is given out once, so that an operator that starts a moment later finds it free.
 var lastPort atomic.Int32
 
+// envPorts is the first port that operators may listen on, for suites that run side by side.
+const envPorts = "E2E_PORTS"
+
 // freeAddress is a loopback address that nobody listens on and nobody else is told.
 func freeAddress() string {
 	GinkgoHelper()
-	const start, ports = 2000, 1000
+	const ports = 1000
+	start, err := strconv.Atoi(cmp.Or(os.Getenv(envPorts), "2000"))
+	Expect(err).NotTo(HaveOccurred())
 	first := start + ports*(GinkgoParallelProcess()-1)
 	for range ports {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+int(lastPort.Add(1))%ports))

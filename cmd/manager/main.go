@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -64,6 +65,7 @@ type options struct {
 	leaderElect    bool
 	leaseName      string
 	watched        []string
+	selector       string
 	concurrency    int
 	webhook        webhookOptions
 	log            zap.Options
@@ -94,6 +96,8 @@ func main() {
 	flags.StringVar(&opts.leaseName, "leader-election-id", "fleetworkload.fleetworkload.io",
 		"name of the lease that replicas share; operators that watch different namespaces from one namespace of their own need different ones")
 	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
+	flags.StringVar(&opts.selector, "watch-namespace-selector", "",
+		"label selector of namespaces whose FleetWorkloads are reconciled, so that several operators share them; when empty, all")
 	flags.IntVar(&opts.concurrency, "concurrency", 12, "how many FleetWorkloads are reconciled at once")
 	opts.webhook.add(flags)
 	level := flags.String("zap-log-level", "info", "least severe level that is logged: debug, info, or error")
@@ -317,6 +321,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err != nil {
 		return err
 	}
+	serves, err := labels.Parse(opts.selector)
+	if err != nil {
+		return fmt.Errorf("--watch-namespace-selector: %w", err)
+	}
 	ctrl.Log.Info("What backends carry out is marked with the installation", "installation", installation)
 	reconciler := &controllers.Reconciler{
 		Client:            mgr.GetClient(),
@@ -329,6 +337,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Changes:           changes,
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,
+		Namespaces:        opts.watched,
+		Serves:            serves,
 		Tenancy:           tenancyOf(cfg, opts.namespace),
 		Turns:             controllers.NewTurns(cfg.Migrations.Limit()),
 		MaxRemovalPercent: cfg.Guards.RemovalPercent(),

@@ -208,7 +208,7 @@ func (o options) path(name string) string { return filepath.Join(o.dir, name) }
 
 // work takes rights away on a fleet of its own.
 func (o options) work(ctx context.Context, n int, list <-chan taking, results chan<- taking) (err error) {
-	f := fleet{options: o, dir: o.path(fmt.Sprint("fleet", n)), whole: map[[2]string]bool{}}
+	f := fleet{options: o, dir: o.path(fmt.Sprint("fleet", n)), ports: fmt.Sprint(2000 + 1000*n), whole: map[[2]string]bool{}}
 	if err := f.lab(ctx, "up"); err != nil {
 		return err
 	}
@@ -236,6 +236,8 @@ func (o options) work(ctx context.Context, n int, list <-chan taking, results ch
 type fleet struct {
 	options
 	dir string
+	// ports is the first that its operators listen on.
+	ports string
 	// whole are scenarios that pass with all rights, or all but a wider one.
 	whole map[[2]string]bool
 }
@@ -265,7 +267,7 @@ func (f fleet) scenario(ctx context.Context, scenario, without string) (passes b
 	cmd := exec.CommandContext(ctx, f.path("scenarios"), "-test.timeout=15m", "-ginkgo.no-color", "-ginkgo.focus="+regexp.QuoteMeta(scenario))
 	cmd.Dir = "e2e"
 	cmd.Env = append(os.Environ(), "LAB_TEMPORARY=1", "LAB_DIR="+f.dir, "E2E_MANAGER="+f.path("manager"), "E2E_WITHOUT="+without,
-		"E2E_PATIENCE="+f.patience.String(), "E2E_REPORT=", "E2E_USES=")
+		"E2E_PATIENCE="+f.patience.String(), "E2E_REPORT=", "E2E_USES=", "E2E_PORTS="+f.ports)
 	if strings.Contains(without, "list ") {
 		// An API server that streams lists asks for no right to list.
 		cmd.Env = append(cmd.Env, "KUBE_FEATURE_WatchListClient=false")
