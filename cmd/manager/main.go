@@ -45,6 +45,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 	"github.com/fleetworkload/fleetworkload/internal/tokens"
+	"github.com/fleetworkload/fleetworkload/internal/tracing"
 )
 
 // userAgent names the operator to API servers.
@@ -158,6 +159,14 @@ func run(ctx context.Context, opts options) error {
 	management.UserAgent = userAgent
 	// API servers have priority and fairness; a limit on our side only makes a thousand FleetWorkloads wait.
 	management.QPS = -1
+	traces, err := tracing.NewProvider(ctx, tracing.Options{
+		Endpoint: cfg.Tracing.Endpoint, SamplingRatePerMillion: cfg.Tracing.Rate(), Version: version(), Log: ctrl.Log.WithName("tracing"),
+	})
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	traces.Requests(management)
 	management.Wrap(lenient.Transport)
 	leader, err := newLease(management, opts)
 	if err != nil {
@@ -167,7 +176,7 @@ func run(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(ctx, mgr, cfg, opts, leader); err != nil {
+	if err := setup(ctx, mgr, cfg, opts, leader, traces); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "version", version(), "backends", len(cfg.Backends), "namespace", opts.namespace)
@@ -259,7 +268,7 @@ func installationOf(ctx context.Context, management client.Reader, cfg config.Co
 }
 
 // setup wires connections, drivers and the reconciler together.
-func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options, leader *lease.Lease) error {
+func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options, leader *lease.Lease, traces *tracing.Provider) error {
 	measures, changes, err := newMetrics(mgr, cfg)
 	if err != nil {
 		return err
@@ -288,7 +297,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 			}
 		},
 		Up:       measures.Up,
-		Requests: requests(measures, leader),
+		Requests: requests(measures, leader, traces),
 		Log:      ctrl.Log.WithName("connection"),
 	})
 	if err := mgr.Add(pool); err != nil {
@@ -327,6 +336,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Backends:          measures.Instrument(pool),
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
 		Changes:           changes,
+		Tracer:            traces.Tracer(),
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,
 		Tenancy:           tenancyOf(cfg, opts.namespace),
