@@ -5,10 +5,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
+
+// tracerName is whose spans they are.
+const tracerName = "github.com/fleetworkload/fleetworkload/backends"
 
 // Metrics counts what drivers do. The label code is the error's Code, "ok", or "error".
 type Metrics struct {
@@ -66,7 +72,7 @@ func (m *Metrics) TokenExpires(backend string, at time.Time) {
 	m.token.WithLabelValues(backend).Set(float64(at.Unix()))
 }
 
-// Instrument returns a Registry whose drivers are counted.
+// Instrument returns a Registry whose drivers are counted, and traced in passes that are.
 func (m *Metrics) Instrument(registry Registry) Registry { return instrumented{registry, m} }
 
 type instrumented struct {
@@ -91,25 +97,29 @@ type measured struct {
 
 // Clusters implements Driver.
 func (d measured) Clusters(ctx context.Context) (fleet Fleet, err error) {
-	defer d.done("Clusters", time.Now(), &err)
+	ctx, end := d.begin(ctx, "Clusters")
+	defer end(&err)
 	return d.Driver.Clusters(ctx)
 }
 
 // Observe implements Driver.
 func (d measured) Observe(ctx context.Context, query Query) (observation Observation, err error) {
-	defer d.done("Observe", time.Now(), &err)
+	ctx, end := d.begin(ctx, "Observe")
+	defer end(&err)
 	return d.Driver.Observe(ctx, query)
 }
 
 // Apply implements Driver.
 func (d measured) Apply(ctx context.Context, desired Desired) (progress Progress, err error) {
-	defer d.done("Apply", time.Now(), &err)
+	ctx, end := d.begin(ctx, "Apply")
+	defer end(&err)
 	return d.Driver.Apply(ctx, desired)
 }
 
 // Delete implements Driver.
 func (d measured) Delete(ctx context.Context, query Query, policy v1alpha1.DeletionPolicy) (progress Progress, err error) {
-	defer d.done("Delete", time.Now(), &err)
+	ctx, end := d.begin(ctx, "Delete")
+	defer end(&err)
 	return d.Driver.Delete(ctx, query, policy)
 }
 
@@ -119,7 +129,8 @@ func (d measured) Try(ctx context.Context, desired Desired) (against []string, e
 	if !is {
 		return nil, nil
 	}
-	defer d.done("Try", time.Now(), &err)
+	ctx, end := d.begin(ctx, "Try")
+	defer end(&err)
 	return trier.Try(ctx, desired)
 }
 
@@ -129,7 +140,8 @@ func (d measured) Brought(ctx context.Context, workload Workload, clusters []str
 	if !is {
 		return nil, nil
 	}
-	defer d.done("Brought", time.Now(), &err)
+	ctx, end := d.begin(ctx, "Brought")
+	defer end(&err)
 	return bringer.Brought(ctx, workload, clusters)
 }
 
@@ -139,18 +151,35 @@ func (d measured) Restarts(ctx context.Context, cluster, namespace string, pods 
 	if !is {
 		return nil, nil
 	}
-	defer d.done("Restarts", time.Now(), &err)
+	ctx, end := d.begin(ctx, "Restarts")
+	defer end(&err)
 	return reader.Restarts(ctx, cluster, namespace, pods)
 }
 
-func (d measured) done(method string, start time.Time, err *error) {
-	code := "ok"
-	if *err != nil {
-		code = "error"
-		if c := CodeOf(*err); c != "" {
-			code = string(c)
+// begin is the beginning of a call: a span below the pass's when that one is traced. What it returns ends the call.
+func (d measured) begin(ctx context.Context, method string) (context.Context, func(*error)) {
+	start := time.Now()
+	ctx, span := trace.SpanFromContext(ctx).TracerProvider().Tracer(tracerName).Start(ctx, "Driver."+method,
+		trace.WithAttributes(attribute.String("fleetworkload.backend", d.backend)))
+	return ctx, func(err *error) {
+		code := outcome(*err)
+		d.metrics.calls.WithLabelValues(d.backend, method, code).Inc()
+		d.metrics.duration.WithLabelValues(d.backend, method).Observe(time.Since(start).Seconds())
+		span.SetAttributes(attribute.String("fleetworkload.code", code))
+		if *err != nil {
+			span.SetStatus(codes.Error, "") // what it says may quote a spec
 		}
+		span.End()
 	}
-	d.metrics.calls.WithLabelValues(d.backend, method, code).Inc()
-	d.metrics.duration.WithLabelValues(d.backend, method).Observe(time.Since(start).Seconds())
+}
+
+// outcome is the label code of a call.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if c := CodeOf(err); c != "" {
+		return string(c)
+	}
+	return "error"
 }

@@ -35,6 +35,8 @@ type Sources interface {
 
 // decide reads what the decision asks for, until it asks for nothing more.
 func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*pass.Decision, error) {
+	ctx, span := r.startSpan(ctx, "Decide")
+	defer span.End()
 	in := pass.In{
 		Settings: pass.Settings{
 			Kinds: r.Kinds, Installation: r.Installation, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,

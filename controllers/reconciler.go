@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,6 +64,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Changes measures how long changes take; nil measures nothing.
 	Changes *measure.Changes
+	// Tracer begins a span for each pass; nil traces nothing.
+	Tracer trace.Tracer
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// MaxRemovalPercent is the share of running replicas that may go away without a change of the spec.
@@ -120,8 +123,12 @@ func (r *Reconciler) options() controller.Options {
 
 // Reconcile takes one FleetWorkload one step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ctx, span := r.tracePass(ctx, req.NamespacedName)
+	defer span.End()
 	res, err := r.pass(ctx, req)
-	return r.ended(req.NamespacedName, res, err)
+	res, err = r.ended(req.NamespacedName, res, err)
+	traceOutcome(span, res, err)
+	return res, err
 }
 
 func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -138,6 +145,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	began := r.Clock.Now()
 	defer func() { r.pauses.after(req.NamespacedName, began, r.Clock.Now()) }()
+	traceGeneration(ctx, fw)
 	if since, ahead := r.written.ahead(fw); ahead {
 		return r.behind(ctx, since), nil
 	}

@@ -85,6 +85,8 @@ type operatorOptions struct {
 	guardedMetrics bool
 	// tenancy is what namespaces may use, as in the configuration file; nil lets all use SidecarSets.
 	tenancy map[string]any
+	// tracing as in the configuration file.
+	tracing map[string]any
 	// aliases are clusterAliases, as in the configuration file.
 	aliases []any
 	// installation is another one than that of the other scenarios.
@@ -202,7 +204,7 @@ func newOperator(name string, opts operatorOptions) *operator {
 	if opts.noBackends {
 		list = nil
 	}
-	raw, err := yaml.Marshal(map[string]any{
+	configured := map[string]any{
 		"apiVersion": "config.fleetworkload.io/v1alpha1", "kind": "OperatorConfiguration",
 		"installation": cmp.Or(opts.installation, installation),
 		"backends":     list,
@@ -210,7 +212,11 @@ func newOperator(name string, opts operatorOptions) *operator {
 		"migrations":     map[string]any{"atOnce": cmp.Or(opts.migrationsAtOnce, 100)},
 		"clusterAliases": opts.aliases,
 		"tenancy":        orDefault(opts.tenancy),
-	})
+	}
+	if opts.tracing != nil { // earlier versions do not know the field
+		configured["tracing"] = opts.tracing
+	}
+	raw, err := yaml.Marshal(configured)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.WriteFile(o.path("config.yaml"), raw, 0o600)).To(Succeed())
 	runningMu.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/lease"
+	"github.com/fleetworkload/fleetworkload/internal/tracing"
 )
 
 // renewDeadline is how long a leader goes on without renewing its lease, which others respect for half as long again (controller-runtime
@@ -32,9 +33,10 @@ func newLease(management *rest.Config, opts options) (*lease.Lease, error) {
 	return lease.New(lock, renewDeadline, clock.RealClock{}), nil
 }
 
-// requests has what is written to backends counted, and refused when another replica may lead.
-func requests(measures *backends.Metrics, leader *lease.Lease) func(backend string, cfg *rest.Config) {
+// requests has requests to backends traced, and what they write counted, and refused when another replica may lead.
+func requests(measures *backends.Metrics, leader *lease.Lease, traces *tracing.Provider) func(backend string, cfg *rest.Config) {
 	return func(backend string, cfg *rest.Config) {
+		traces.Requests(cfg)
 		measures.CountWrites(backend, cfg)
 		if leader != nil {
 			leader.Guard(cfg)

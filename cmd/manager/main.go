@@ -46,6 +46,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 	"github.com/fleetworkload/fleetworkload/internal/tokens"
+	"github.com/fleetworkload/fleetworkload/internal/tracing"
 )
 
 // userAgent names the operator to API servers.
@@ -162,6 +163,14 @@ func run(ctx context.Context, opts options) error {
 	management.UserAgent = userAgent
 	// API servers have priority and fairness; a limit on our side only makes a thousand FleetWorkloads wait.
 	management.QPS = -1
+	traces, err := tracing.NewProvider(ctx, tracing.Options{
+		Endpoint: cfg.Tracing.Endpoint, SamplingRatePerMillion: cfg.Tracing.Rate(), Version: version(), Log: ctrl.Log.WithName("tracing"),
+	})
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	traces.Requests(management)
 	management.Wrap(lenient.Transport)
 	leader, err := newLease(management, opts)
 	if err != nil {
@@ -171,7 +180,7 @@ func run(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	if err := setup(ctx, mgr, cfg, opts, leader); err != nil {
+	if err := setup(ctx, mgr, cfg, opts, leader, traces); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "version", version(), "backends", len(cfg.Backends), "namespace", opts.namespace)
@@ -263,7 +272,7 @@ func installationOf(ctx context.Context, management client.Reader, cfg config.Co
 }
 
 // setup wires connections, drivers and the reconciler together.
-func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options, leader *lease.Lease) error {
+func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options, leader *lease.Lease, traces *tracing.Provider) error {
 	measures, changes, err := newMetrics(mgr, cfg)
 	if err != nil {
 		return err
@@ -273,6 +282,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		return fmt.Errorf("operator configuration: %w", err)
 	}
 	events := make(chan event.TypedGenericEvent[controllers.BackendEvent], 1024)
+	tell := func(backend string, name types.NamespacedName) {
+		if !opts.watches(name) {
+			return
+		}
+		select {
+		case events <- event.TypedGenericEvent[controllers.BackendEvent]{Object: controllers.BackendEvent{Backend: backend, Name: name}}:
+		case <-ctx.Done():
+		}
+	}
 	source := connection.KubeconfigSource{
 		Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
 	}
@@ -280,20 +298,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Backends:  cfg.Backends,
 		Factories: drivers.Factories(kinds),
 		Source:    source,
-		Notify: func(backend string, name types.NamespacedName) {
-			if !opts.watches(name) {
-				return
-			}
-			select {
-			case events <- event.TypedGenericEvent[controllers.BackendEvent]{
-				Object: controllers.BackendEvent{Backend: backend, Name: name},
-			}:
-			case <-ctx.Done():
-			}
-		},
-		Up:       measures.Up,
-		Requests: requests(measures, leader),
-		Log:      ctrl.Log.WithName("connection"),
+		Notify:    tell,
+		Up:        measures.Up,
+		Requests:  requests(measures, leader, traces),
+		Log:       ctrl.Log.WithName("connection"),
 	})
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("add connections: %w", err)
@@ -304,13 +312,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	}); err != nil {
 		return fmt.Errorf("add the renewal of tokens: %w", err)
 	}
-	tell := func(name types.NamespacedName) {
-		select {
-		case events <- event.TypedGenericEvent[controllers.BackendEvent]{Object: controllers.BackendEvent{Name: name}}:
-		case <-ctx.Done():
-		}
-	}
-	dependencies, err := sources.New(mgr.GetConfig(), sources.Options{Namespaces: opts.watchedNamespaces(), Notify: tell})
+	dependencies, err := sources.New(mgr.GetConfig(), sources.Options{
+		Namespaces: opts.watchedNamespaces(), Notify: func(name types.NamespacedName) { tell("", name) },
+	})
 	if err != nil {
 		return fmt.Errorf("read dependencies: %w", err)
 	}
@@ -335,6 +339,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Backends:          measures.Instrument(pool),
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
 		Changes:           changes,
+		Tracer:            traces.Tracer(),
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,
 		Namespaces:        opts.watched,

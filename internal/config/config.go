@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,6 +64,8 @@ type Configuration struct {
 	Migrations Migrations `json:"migrations,omitempty"`
 	// Tenancy says what the FleetWorkloads of a namespace may use.
 	Tenancy tenancy.Tenancy `json:"tenancy,omitempty"`
+	// Tracing says where spans of passes are sent. When absent nothing is traced.
+	Tracing Tracing `json:"tracing,omitempty"`
 }
 
 // Migrations bound the hand-overs between backends.
@@ -76,6 +81,56 @@ func (m Migrations) Limit() int {
 		return 10
 	}
 	return int(*m.AtOnce)
+}
+
+// Tracing says where spans of passes are sent, with the fields of Kubernetes' TracingConfiguration.
+type Tracing struct {
+	// Endpoint is the collector's address, host:port, where it takes OTLP over gRPC without TLS.
+	Endpoint string `json:"endpoint,omitempty"`
+	// SamplingRatePerMillion is how many passes of a million are traced, from 0 to 1000000.
+	SamplingRatePerMillion *int32 `json:"samplingRatePerMillion,omitempty"`
+}
+
+// Rate returns SamplingRatePerMillion; 0 when it is absent.
+func (t Tracing) Rate() int32 {
+	if t.SamplingRatePerMillion == nil {
+		return 0
+	}
+	return *t.SamplingRatePerMillion
+}
+
+// everyPass is the rate that traces all passes.
+const everyPass = 1_000_000
+
+// validate wants both fields or none: one alone would trace nothing, in silence.
+func (t Tracing) validate() error {
+	switch rate := t.SamplingRatePerMillion; {
+	case t.Endpoint == "" && rate == nil:
+		return nil
+	case !isHostPort(t.Endpoint):
+		return fmt.Errorf("tracing.endpoint: %q is not host:port; name the address where the collector takes OTLP over gRPC without TLS, "+
+			"such as otel-collector.observability:4317", t.Endpoint)
+	case rate == nil:
+		return fmt.Errorf("tracing.samplingRatePerMillion: required with an endpoint; set how many passes of a million are traced, such as 10000; "+
+			"%d traces all", everyPass)
+	case *rate < 0 || *rate > everyPass:
+		return fmt.Errorf("tracing.samplingRatePerMillion: %d is not from 0 to %d; %d traces all passes, 0 none", *rate, everyPass, everyPass)
+	default:
+		return nil
+	}
+}
+
+func isHostPort(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil || len(validation.IsValidPortNum(number)) > 0 {
+		return false
+	}
+	_, err = netip.ParseAddr(host)
+	return err == nil || len(validation.IsDNS1123Subdomain(host)) == 0
 }
 
 // Dependencies say what of what pods refer to is sent along with spec.dependencies: Propagate.
@@ -247,6 +302,7 @@ func (c Configuration) validate() error {
 		seen[b.Name] = true
 		errs = append(errs, b.validate(at)...)
 	}
+	errs = append(errs, c.Tracing.validate())
 	errs = append(errs, c.Tenancy.Check("tenancy", slices.Sorted(maps.Keys(seen)))...)
 	return errors.Join(append(errs, c.checkAliases(seen))...)
 }

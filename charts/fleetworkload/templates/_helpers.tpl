@@ -108,4 +108,8 @@ tenancy:
 migrations:
 {{ toYaml . | indent 2 }}
 {{- end }}
+{{- with .Values.tracing }}
+tracing:
+{{ toYaml . | indent 2 }}
+{{- end }}
 {{- end -}}

@@ -649,6 +649,15 @@ func TestConfigurationsAreEqual(t *testing.T) {
 	equal(t, "config.yaml", read(mustRender(t, nil).get(t, "ConfigMap/fleetworkload-config")), read(config))
 }
 
+// TestTracesAreConfigured: a number as large as this must not become 1e+06, which is no whole number to the operator.
+func TestTracesAreConfigured(t *testing.T) {
+	rendered := mustRender(t, object{"tracing": object{"endpoint": "otel:4317", "samplingRatePerMillion": 1_000_000}})
+	text := at(t, rendered.get(t, "ConfigMap/fleetworkload-config"), "data", "config.yaml").(string)
+	if want := "\ntracing:\n  endpoint: otel:4317\n  samplingRatePerMillion: 1000000"; !strings.Contains(text, want) {
+		t.Errorf("%s\nlacks%s", text, want)
+	}
+}
+
 func TestCRDsAreEqual(t *testing.T) {
 	const key = "CustomResourceDefinition/fleetworkloads.apps.fleetworkload.io"
 	chart := mustRender(t, nil).get(t, key)
@@ -660,10 +669,12 @@ func TestCRDsAreEqual(t *testing.T) {
 
 func TestValuesAreChecked(t *testing.T) {
 	for name, values := range map[string]object{
-		"unknown key":     {"mangaer": object{}},
-		"unknown backend": {"backends": []any{object{"name": "a", "type": "Other", "connection": object{"inCluster": object{}}}}},
-		"two connections": {"backends": []any{object{"name": "a", "type": "OCM", "connection": object{"inCluster": object{}, "kubeconfigFile": "f"}}}},
-		"malformed image": {"manager": object{"image": object{"digest": "latest"}}},
+		"unknown key":                    {"mangaer": object{}},
+		"unknown backend":                {"backends": []any{object{"name": "a", "type": "Other", "connection": object{"inCluster": object{}}}}},
+		"two connections":                {"backends": []any{object{"name": "a", "type": "OCM", "connection": object{"inCluster": object{}, "kubeconfigFile": "f"}}}},
+		"traces by a field nobody knows": {"tracing": object{"url": "http://otel:4317", "samplingRatePerMillion": 1}},
+		"more than every trace":          {"tracing": object{"endpoint": "otel:4317", "samplingRatePerMillion": 1_000_001}},
+		"malformed image":                {"manager": object{"image": object{"digest": "latest"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(t, values); err == nil {
