@@ -66,7 +66,7 @@ type options struct {
 	leaderElect    bool
 	leaseName      string
 	watched        []string
-	selector       string
+	serves         labels.Selector
 	concurrency    int
 	webhook        webhookOptions
 	log            zap.Options
@@ -97,15 +97,21 @@ func main() {
 	flags.StringVar(&opts.leaseName, "leader-election-id", "fleetworkload.fleetworkload.io",
 		"name of the lease that replicas share; operators that watch different namespaces from one namespace of their own need different ones")
 	flags.StringSliceVar(&opts.watched, "watch-namespaces", nil, "namespaces whose FleetWorkloads are reconciled; when empty, all")
-	flags.StringVar(&opts.selector, "watch-namespace-selector", "",
+	selector := flags.String("watch-namespace-selector", "",
 		"label selector of namespaces whose FleetWorkloads are reconciled, so that several operators share them; when empty, all")
 	flags.IntVar(&opts.concurrency, "concurrency", 12, "how many FleetWorkloads are reconciled at once")
 	opts.webhook.add(flags)
 	level := flags.String("zap-log-level", "info", "least severe level that is logged: debug, info, or error")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		parsed, err := uberzap.ParseAtomicLevel(*level)
+		if err != nil {
+			return err
+		}
 		opts.log.Level = parsed
-		return err
+		if opts.serves, err = labels.Parse(*selector); err != nil {
+			return fmt.Errorf("--watch-namespace-selector: %w", err)
+		}
+		return nil
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(checkCommand())
@@ -325,10 +331,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err != nil {
 		return err
 	}
-	serves, err := labels.Parse(opts.selector)
-	if err != nil {
-		return fmt.Errorf("--watch-namespace-selector: %w", err)
-	}
 	ctrl.Log.Info("What backends carry out is marked with the installation", "installation", installation)
 	reconciler := &controllers.Reconciler{
 		Client:            mgr.GetClient(),
@@ -343,7 +345,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,
 		Namespaces:        opts.watched,
-		Serves:            serves,
+		Serves:            opts.serves,
 		Tenancy:           tenancyOf(cfg, opts.namespace),
 		Turns:             controllers.NewTurns(cfg.Migrations.Limit()),
 		MaxRemovalPercent: cfg.Guards.RemovalPercent(),

@@ -658,6 +658,42 @@ func TestTracesAreConfigured(t *testing.T) {
 	}
 }
 
+// TestShards: each namespace is one operator's, which has a lease of its own, and nothing else of the Deployments differs.
+func TestShards(t *testing.T) {
+	one := mustRender(t, nil)
+	all := mustRender(t, object{"manager": object{"shards": []any{"a", "b"}}})
+	if len(all) != len(one)+2 {
+		t.Errorf("%d objects, and %d without shards", len(all), len(one))
+	}
+	before := at(t, one.get(t, "Deployment/fleetworkload"), "spec", "template", "spec", "containers", 0).(object)
+	for name, want := range map[string][]any{
+		"fleetworkload":   {"--watch-namespace-selector=fleetworkload.io/shard notin (a,b)"},
+		"fleetworkload-a": {"--leader-election-id=fleetworkload-a.fleetworkload.io", "--watch-namespace-selector=fleetworkload.io/shard=a"},
+		"fleetworkload-b": {"--leader-election-id=fleetworkload-b.fleetworkload.io", "--watch-namespace-selector=fleetworkload.io/shard=b"},
+	} {
+		deployment := all.get(t, "Deployment/"+name)
+		container := at(t, deployment, "spec", "template", "spec", "containers", 0).(object)
+		var more []any
+		for _, arg := range container["args"].([]any) {
+			if !slices.Contains(before["args"].([]any), arg) {
+				more = append(more, arg)
+			}
+		}
+		equal(t, name+" args", more, want)
+		container["args"] = before["args"]
+		equal(t, name, container, before)
+		labels := at(t, deployment, "spec", "template", "metadata", "labels").(object)
+		for key, value := range at(t, deployment, "spec", "selector", "matchLabels").(object) {
+			equal(t, name+" "+key, labels[key], value)
+		}
+		for _, kind := range []string{"Service/fleetworkload-metrics", "Service/fleetworkload-webhook"} {
+			for key, value := range at(t, all.get(t, kind), "spec", "selector").(object) {
+				equal(t, kind+" "+key, labels[key], value)
+			}
+		}
+	}
+}
+
 func TestCRDsAreEqual(t *testing.T) {
 	const key = "CustomResourceDefinition/fleetworkloads.apps.fleetworkload.io"
 	chart := mustRender(t, nil).get(t, key)
@@ -674,6 +710,8 @@ func TestValuesAreChecked(t *testing.T) {
 		"two connections":                {"backends": []any{object{"name": "a", "type": "OCM", "connection": object{"inCluster": object{}, "kubeconfigFile": "f"}}}},
 		"traces by a field nobody knows": {"tracing": object{"url": "http://otel:4317", "samplingRatePerMillion": 1}},
 		"more than every trace":          {"tracing": object{"endpoint": "otel:4317", "samplingRatePerMillion": 1_000_001}},
+		"a shard twice":                  {"manager": object{"shards": []any{"a", "a"}}},
+		"a shard that is no label":       {"manager": object{"shards": []any{"a,b"}}},
 		"malformed image":                {"manager": object{"image": object{"digest": "latest"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
