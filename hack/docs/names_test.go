@@ -179,7 +179,7 @@ var (
 // TestPathsAndTests: files, folders and tests that pages name are there.
 func TestPathsAndTests(t *testing.T) {
 	tests := map[string]bool{}
-	each(t, func(file, text string) {
+	each(t, func(_, text string) {
 		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(text, -1) {
 			tests[match[1]] = true
 		}
