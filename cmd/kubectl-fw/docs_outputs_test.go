@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +34,7 @@ func examples(t *testing.T) []example {
 	return []example{
 		{"docs/importing.md", "kubectl fw import -f objects.yaml --from karmada --inventory clusters.yaml > web.yaml", map[string]string{"objects.yaml": objects}},
 		{"docs/importing.md", "kubectl fw import -f objects.yaml --from karmada --inventory clusters.yaml", map[string]string{"objects.yaml": held}},
+		{"docs/karmada-to-ocm.md", "kubectl fw render -f web.yaml --backend ocm --inventory clusters.yaml", map[string]string{"web.yaml": imported(t)}},
 		{"docs/kubectl-fw.md", "kubectl fw -n demo render -f config/samples/deployment-karmada.yaml --inventory clusters.yaml",
 			map[string]string{"config/samples/deployment-karmada.yaml": sample}},
 		{"docs/kubectl-fw.md", "kubectl fw render -f web.yaml --inventory clusters.yaml", map[string]string{"web.yaml": unknown}},
@@ -133,6 +136,140 @@ func TestFleetWorkloadsInDocs(t *testing.T) {
 	if rendered < 4 {
 		t.Errorf("rendered %d FleetWorkloads", rendered)
 	}
+}
+
+// TestTheStory: what the import of the story says and prints, when Karmada has the page's objects and the Works that come of them.
+func TestTheStory(t *testing.T) {
+	const page, command = "docs/karmada-to-ocm.md", "kubectl fw import deployment/web -n shop --from karmada --config operator.yaml > web.yaml"
+	pages, err := docs.Read("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	story := pages[slices.IndexFunc(pages, func(p docs.Page) bool { return p.Path == page })]
+	var objects, shown string
+	for _, block := range story.Blocks {
+		switch {
+		case strings.HasPrefix(block.Text, "# on Karmada\n"):
+			objects = block.Text
+		case strings.HasPrefix(block.Text, "$ "+command+"\n"):
+			shown = strings.TrimPrefix(block.Text, "$ "+command+"\n")
+		}
+	}
+	_, works, _ := strings.Cut(testdata(t, "import/karmada.yaml"), "---\napiVersion: work.karmada.io")
+	all := filepath.Join(t.TempDir(), "all.yaml")
+	if err := os.WriteFile(all, []byte(objects+"---\napiVersion: work.karmada.io"+works), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, report, err := run(t, "", "import", "-f", all, "--from", "karmada", "--inventory", "testdata/inventory.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown == "" || !like(shown).MatchString(report) {
+		t.Errorf("%s shows other lines (-page +now):\n%s", page, cmp.Diff(shown, report))
+	}
+	if diff := cmp.Diff(object(t, imported(t)), object(t, out)); diff != "" {
+		t.Errorf("%s shows another FleetWorkload (-page +now):\n%s", page, diff)
+	}
+}
+
+// imported is the FleetWorkload of the story.
+func imported(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile("../../docs/karmada-to-ocm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(raw), "```yaml\n# web.yaml, as it was imported\n")
+	text, _, found := strings.Cut(text, "```")
+	if !found {
+		t.Fatal("the story has no FleetWorkload")
+	}
+	return text
+}
+
+const (
+	// divided is the FleetWorkload of the picture in docs/placement.md, and room the clusters.
+	divided = `
+apiVersion: apps.fleetworkload.io/v1alpha1
+kind: FleetWorkload
+metadata: {name: web, namespace: shop}
+spec:
+  backend: ocm
+  replicas: 12
+  template:
+    apiVersion: apps/v1
+    kind: Deployment
+    spec: {template: {spec: {containers: [{name: web, image: nginx, resources: {requests: {cpu: "1"}}}]}}}
+  placement:
+    clusters: {}
+    division: `
+	room = `
+backends:
+- name: ocm
+  type: OCM
+  clusters:
+  - {name: a, free: {cpu: "8", pods: "100"}}
+  - {name: b, free: {cpu: "5", pods: "100"}}
+  - {name: c, free: {cpu: "2", pods: "100"}}
+`
+)
+
+// TestThePictureOfDivision: the clusters get the replicas that docs/placement.md draws.
+func TestThePictureOfDivision(t *testing.T) {
+	page, err := os.ReadFile("../../docs/placement.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inventory := filepath.Join(t.TempDir(), "inventory.yaml")
+	if err := os.WriteFile(inventory, []byte(room), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(\\{type: .*\\})` \\| (.*) \\|$").FindAllStringSubmatch(string(page), -1)
+	if len(rows) != 5 {
+		t.Errorf("the picture has %d rows", len(rows))
+	}
+	for _, row := range rows {
+		out, _, err := run(t, divided+row[1], "render", "-f", "-", "--inventory", inventory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn := map[string]int64{}
+		for i, cell := range strings.Split(row[2], " | ") {
+			number, dots, _ := strings.Cut(cell, " ")
+			if n := int64(strings.Count(dots, "●")); n > 0 {
+				drawn[string(rune('a'+i))] = n
+			}
+			if n := strings.Count(dots, "●"); number != "-" && number != strconv.Itoa(n) {
+				t.Errorf("%s: %s has %d dots", row[1], number, n)
+			}
+		}
+		if diff := cmp.Diff(drawn, replicasOf(t, out)); diff != "" {
+			t.Errorf("%s (-page +now):\n%s", row[1], diff)
+		}
+	}
+}
+
+// replicasOf reads the replicas of a Deployment by cluster, from what is rendered for Open Cluster Management.
+func replicasOf(t *testing.T, rendered string) map[string]int64 {
+	t.Helper()
+	found := map[string]int64{}
+	for _, document := range strings.Split(rendered, "\n---\n") {
+		work := object(t, document)
+		manifests, _, err := unstructured.NestedSlice(work, "spec", "workload", "manifests")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, manifest := range manifests {
+			if content := manifest.(map[string]any); content["kind"] == "Deployment" {
+				n, _, err := unstructured.NestedInt64(content, "spec", "replicas")
+				if err != nil {
+					t.Fatal(err)
+				}
+				found[(&unstructured.Unstructured{Object: work}).GetNamespace()] = n
+			}
+		}
+	}
+	return found
 }
 
 func object(t *testing.T, text string) map[string]any {
