@@ -81,7 +81,7 @@ manifests: $(BIN)/controller-gen ## Generate the CRD, and the chart's copies of 
 api-reference: $(BIN)/crd-ref-docs ## Generate docs/api-reference.md
 	@mkdir -p docs
 	@$(BIN)/crd-ref-docs --source-path=api/v1alpha1 --config=hack/api-reference.yaml \
-		--renderer=markdown --output-path=docs/api-reference.md --log-level=ERROR
+		--renderer=markdown --output-path=docs/api-reference.md --log-level=ERROR --max-depth=20
 
 .PHONY: metrics-reference
 metrics-reference: ## Generate docs/metrics.md

@@ -6,6 +6,7 @@ package chart
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -719,5 +720,35 @@ func TestValuesAreChecked(t *testing.T) {
 				t.Error("was accepted")
 			}
 		})
+	}
+}
+
+// TestValuesInDocs renders the chart with the values that pages show.
+func TestValuesInDocs(t *testing.T) {
+	pages, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range strings.Split(string(text), "```yaml\n# values.yaml\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			values := object{}
+			if err := yaml.UnmarshalStrict([]byte(block), &values); err != nil {
+				t.Fatalf("%s: %v in\n%s", page, err, block)
+			}
+			image := mustRender(t, values).get(t, "Deployment/fleetworkload")
+			if got := at(t, image, "spec", "template", "spec", "containers", 0, "image"); got != "registry.example.com/fleetworkload:trial" {
+				t.Errorf("%s: the operator's image is %v", page, got)
+			}
+			rendered++
+		}
+	}
+	if rendered < 2 {
+		t.Errorf("rendered %d values", rendered)
 	}
 }

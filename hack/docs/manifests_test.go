@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/crdcheck"
+	"github.com/fleetworkload/fleetworkload/internal/config"
+)
+
+// small is a FleetWorkload without anything that it could lack. What a page shows in part is put into it.
+const small = `
+apiVersion: apps.fleetworkload.io/v1alpha1
+kind: FleetWorkload
+metadata: {name: web, namespace: shop}
+spec:
+  backend: karmada
+  template:
+    apiVersion: apps/v1
+    kind: Deployment
+    spec: {template: {spec: {containers: [{name: web, image: nginx}]}}}
+  placement: {clusters: {}}
+`
+
+// smallConfiguration is the same of the operator's configuration.
+const smallConfiguration = `
+apiVersion: config.fleetworkload.io/v1alpha1
+kind: OperatorConfiguration
+backends:
+- {name: karmada, type: Karmada, connection: {inCluster: {}}}
+- {name: ocm, type: OCM, connection: {inCluster: {}}}
+`
+
+// parts are FleetWorkloads of which a page shows a part, although they say their kind, by page and first line.
+var parts = map[string]string{
+	"docs/gitops.md":    "# prod/web.yaml\n",
+	"docs/importing.md": "# web.yaml, without spec.template\n",
+}
+
+// inventory begins a block that the tests of cmd/kubectl-fw read.
+const inventory = "# Three clusters as the test fleet's"
+
+type object = map[string]any
+
+// TestManifests: an API server would take each manifest, and each part of one.
+func TestManifests(t *testing.T) {
+	fleetworkloads := crdcheck.LoadFile(t, filepath.Join(root, "config/crd/bases/apps.fleetworkload.io_fleetworkloads.yaml"))
+	looked := map[string]int{}
+	for _, page := range read(t) {
+		for _, block := range page.Blocks {
+			if block.Language != "yaml" || strings.HasPrefix(block.Text, inventory) {
+				continue
+			}
+			contents, err := decode(block.Text)
+			if err != nil {
+				t.Errorf("%s: %v", block.Where, err)
+			}
+			isPart := parts[page.Path] != "" && strings.HasPrefix(block.Text, parts[page.Path])
+			for _, content := range contents {
+				what, err := check(t, fleetworkloads, content, isPart)
+				if err != nil {
+					t.Errorf("%s, %s: %v", block.Where, what, err)
+				}
+				looked[what]++
+			}
+		}
+	}
+	for what, atLeast := range map[string]int{"FleetWorkload": 4, "part of a FleetWorkload": 5, "part of a configuration": 4,
+		"OperatorConfiguration": 1, "ClusterRole": 2, "something else": 0} {
+		if looked[what] < atLeast {
+			t.Errorf("looked at %d of %s", looked[what], what)
+		}
+	}
+	t.Log(looked)
+}
+
+// check holds one document against what would read it, and says what it is.
+func check(t *testing.T, schemas crdcheck.Schemas, content object, isPart bool) (string, error) {
+	t.Helper()
+	kind, _ := content["kind"].(string)
+	apiVersion, _ := content["apiVersion"].(string)
+	spec, hasSpec := content["spec"].(object)
+	switch {
+	case kind == "FleetWorkload" && !isPart:
+		return kind, admit(t, schemas, content)
+	case kind == "FleetWorkload":
+		return "part of a FleetWorkload", admit(t, schemas, merged(must(t, small), content))
+	case kind == config.Kind:
+		return kind, configured(t, content)
+	case apiVersion != "":
+		return kind, known(content)
+	case hasSpec:
+		return "part of a FleetWorkload", admit(t, schemas, merged(must(t, small), object{"spec": spec}))
+	case only(content, v1alpha1.FleetWorkloadSpec{}):
+		return "part of a FleetWorkload", admit(t, schemas, merged(must(t, small), object{"spec": content}))
+	case only(content, config.Configuration{}):
+		return "part of a configuration", configured(t, merged(must(t, smallConfiguration), content))
+	default:
+		return "something else", nil
+	}
+}
+
+func admit(t *testing.T, schemas crdcheck.Schemas, content object) error {
+	t.Helper()
+	obj := &unstructured.Unstructured{Object: content}
+	if obj.GetNamespace() == "" {
+		obj.SetNamespace("default") // as kubectl does
+	}
+	_, err := schemas.Admit(t.Context(), obj)
+	return err
+}
+
+func configured(t *testing.T, content object) error {
+	t.Helper()
+	if backends, are := content["backends"].([]any); are {
+		for _, backend := range backends { // a part may leave out how a backend is reached
+			if _, has := backend.(object)["connection"]; !has {
+				backend.(object)["connection"] = object{"inCluster": object{}}
+			}
+		}
+	}
+	raw, err := yaml.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = config.Parse(raw)
+	return err
+}
+
+// known decodes objects of Kubernetes' own kinds strictly. Other people's kinds are not looked at.
+func known(content object) error {
+	raw, err := yaml.Marshal(content)
+	if err != nil {
+		return err
+	}
+	_, _, err = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode(raw, nil, nil)
+	if runtime.IsNotRegisteredError(err) {
+		return nil
+	}
+	return err
+}
+
+// decode reads the documents of a block, with numbers as they are.
+func decode(text string) ([]object, error) {
+	var contents []object
+	documents := utilyaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(text)))
+	defer documents.Close()
+	for {
+		raw := make([]byte, len(text))
+		n, err := documents.Read(raw)
+		if errors.Is(err, io.EOF) {
+			return contents, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		asJSON, err := yaml.YAMLToJSONStrict(bytes.TrimSpace(raw[:n]))
+		if err != nil {
+			return nil, err
+		}
+		if asJSON[0] == '[' {
+			continue // entries of a list that the text names
+		}
+		content := object{}
+		if err := utiljson.Unmarshal(asJSON, &content); err != nil {
+			return nil, fmt.Errorf("%w in\n%s", err, raw[:n])
+		}
+		contents = append(contents, content)
+	}
+}
+
+func must(t *testing.T, text string) object {
+	t.Helper()
+	contents, err := decode(text)
+	if err != nil || len(contents) != 1 {
+		t.Fatal(err, len(contents))
+	}
+	return contents[0]
+}
+
+// merged puts a part into a whole.
+func merged(whole, part object) object {
+	result := maps.Clone(whole)
+	for key, value := range part {
+		inner, isObject := value.(object)
+		present, wasObject := result[key].(object)
+		if isObject && wasObject {
+			result[key] = merged(present, inner)
+		} else {
+			result[key] = value
+		}
+	}
+	return result
+}
+
+// only tells whether all that the content says are fields of a type.
+func only(content object, of any) bool {
+	fields := map[string]bool{}
+	for i := range reflect.TypeOf(of).NumField() {
+		name, _, _ := strings.Cut(reflect.TypeOf(of).Field(i).Tag.Get("json"), ",")
+		fields[name] = true
+	}
+	for key := range content {
+		if !fields[key] {
+			return false
+		}
+	}
+	return true
+}
