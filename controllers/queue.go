@@ -122,7 +122,7 @@ const (
 	// mostUnanswered is for how many clusters' answers FleetWorkloads may wait while others begin. A hub with two cores takes about three
 	// seconds for as many.
 	mostUnanswered = 1000
-	// answersWithin is how long those count for whom no answer comes: agents may be slow, and clusters gone.
+	// answersWithin is how long those of a FleetWorkload count: agents may be slow, and clusters gone, and others must not wait for them.
 	answersWithin = 5 * time.Second
 )
 
@@ -132,7 +132,7 @@ type begun struct {
 	by map[types.NamespacedName]unanswered
 }
 
-// unanswered is in how many of its clusters a FleetWorkload is not applied yet, and since when it is that many.
+// unanswered is in how many of its clusters a FleetWorkload is not applied yet, and since when it is on its way.
 type unanswered struct {
 	clusters int32
 	since    time.Time
@@ -153,9 +153,12 @@ func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStat
 	if b.by == nil {
 		b.by = map[types.NamespacedName]unanswered{}
 	}
-	if before, known := b.by[key]; !known || before.clusters != clusters {
-		b.by[key] = unanswered{clusters, now}
+	u, known := b.by[key]
+	if !known {
+		u.since = now
 	}
+	u.clusters = clusters
+	b.by[key] = u
 }
 
 func (b *begun) forget(key types.NamespacedName) {
