@@ -83,6 +83,7 @@ var _ = forEach("What was shipped", func(backend string, k kind) {
 			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, image) })
 			becomesReady(ctx, fw)
 		}
+		Expect(fw.Status.SpecRevision).NotTo(BeNil())
 		Expect(fw.Status.SpecRevision.Number).To(HaveValue(BeEquivalentTo(3)))
 		Expect(fw.Status.SpecRevision.Older).To(HaveValue(BeEquivalentTo(2)))
 		out, errOut, err := run(ctx, "history", "web")

@@ -281,7 +281,7 @@ func (f fleet) scenario(ctx context.Context, scenario, without string) (passes b
 		return false, fmt.Errorf("there is no scenario %q; TEST_SEED is to be as when it ran", scenario)
 	case err == nil:
 		return true, nil
-	case errors.As(err, &failed) && ctx.Err() == nil && bytes.Contains(out, []byte("[FAIL]")):
+	case errors.As(err, &failed) && ctx.Err() == nil && (bytes.Contains(out, []byte("[FAIL]")) || bytes.Contains(out, []byte("[PANICKED!]"))):
 		if !strings.Contains(without, " ") {
 			fmt.Fprintf(os.Stderr, "%q fails with all rights:\n%s\n", scenario, out)
 		}
