@@ -2,12 +2,10 @@ package ocm
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // maxWaiting bounds how many clusters a Waiting message names.
@@ -56,8 +54,5 @@ func progress(waiting []string) backends.Progress {
 	if len(waiting) == 0 {
 		return backends.Progress{Done: true}
 	}
-	if n := len(waiting) - maxWaiting; n > 0 {
-		waiting = append(slices.Clone(waiting[:maxWaiting]), fmt.Sprintf("and %d more", n))
-	}
-	return backends.Progress{Waiting: strings.Join(waiting, "; ")}
+	return backends.Progress{Waiting: brief.Clauses(waiting, maxWaiting)}
 }

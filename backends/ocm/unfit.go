@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // unfit are those of the chosen clusters that do not serve the kind, as they said when they were asked for the object.
@@ -39,7 +39,7 @@ func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []strin
 		return lacking, &backends.Error{
 			Code: backends.CodeKindNotServed, Field: "spec.template.kind",
 			Value:   fmt.Sprintf("%s %s", query.Workload.GVK.GroupVersion(), query.Workload.GVK.Kind),
-			Message: "no chosen cluster serves it (" + companions.List(chosen) + ")",
+			Message: "no chosen cluster serves it (" + brief.List(chosen) + ")",
 			Remedy:  "install its CRD on the clusters",
 		}
 	}

@@ -75,13 +75,8 @@ func TestChoose(t *testing.T) {
 // Many are shortened, for a person; what just fits is written out.
 func TestManyAreShortened(t *testing.T) {
 	names := strings.Fields("a b c d e f g h i j k l m n")
-	for n, want := range map[int]string{0: "", 1: "a", 5: "a, b, c, d, e", 6: "a, b, c, d, e and 1 more", 8: "a, b, c, d, e and 3 more"} {
-		if got := list(names[:n]); got != want {
-			t.Errorf("%d names: %q, want %q", n, got, want)
-		}
-	}
 	for n, want := range map[int]string{12: "l", 13: "# and 1 more alike", 14: "# and 2 more alike"} {
-		if got := brief(names[:n]); len(got) != min(n, 13) || got[len(got)-1] != want {
+		if got := shortened(names[:n]); len(got) != min(n, 13) || got[len(got)-1] != want {
 			t.Errorf("%d commands: %q, want them to end with %q", n, got, want)
 		}
 	}

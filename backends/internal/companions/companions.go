@@ -20,6 +20,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // Marks of a carrier.
@@ -309,25 +310,16 @@ func NameConflict(obj *unstructured.Unstructured, whose string) error {
 // ForeignNote tells that a shared companion is somebody else's on clusters.
 func ForeignNote(title string, clusters []string) string {
 	return fmt.Sprintf("note: %s on %s is not the operator's: it is used as it is and not updated; delete it there to have it shipped",
-		title, List(clusters))
+		title, brief.List(clusters))
 }
 
 // ElsewhereNote tells that a shared companion is another backend's on clusters.
 func ElsewhereNote(title string, clusters []string) string {
 	return fmt.Sprintf("note: %s on %s is delivered by Karmada: it is used as it is until no workload on Karmada needs it there",
-		title, List(clusters))
+		title, brief.List(clusters))
 }
 
 // ForeignMessage tells that a companion is somebody else's on a cluster.
 func ForeignMessage(title string) string {
 	return title + " exists already and is not this FleetWorkload's: set conflictPolicy Adopt to take it over, or remove it"
-}
-
-// List names at most five clusters.
-func List(clusters []string) string {
-	const most = 5
-	if n := len(clusters) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:most], ", "), n)
-	}
-	return strings.Join(clusters, ", ")
 }
