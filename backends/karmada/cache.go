@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +29,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/relation"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 	"github.com/fleetworkload/fleetworkload/internal/refused"
 )
@@ -150,7 +149,7 @@ type watches struct {
 	kinds map[schema.GroupVersionKind]bool
 	// owners maps bindings to FleetWorkloads. It is filled by every call that reads a workload, so that after the first
 	// pass over all FleetWorkloads it knows all.
-	owners map[types.NamespacedName]map[types.NamespacedName]bool
+	owners relation.Relation[types.NamespacedName, types.NamespacedName]
 	notify func(types.NamespacedName)
 }
 
@@ -190,51 +189,24 @@ func bindingOf(w backends.Workload) types.NamespacedName {
 }
 
 func (w *watches) remember(q backends.Query) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.owners == nil {
-		w.owners = map[types.NamespacedName]map[types.NamespacedName]bool{}
-	}
-	readers := w.owners[bindingOf(q.Workload)]
-	if readers == nil {
-		readers = map[types.NamespacedName]bool{}
-		w.owners[bindingOf(q.Workload)] = readers
-	}
-	readers[q.Key.NamespacedName] = true
+	w.owners.Add(bindingOf(q.Workload), q.Key.NamespacedName)
 }
 
 func (w *watches) forget(q backends.Query) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	readers := w.owners[bindingOf(q.Workload)]
-	delete(readers, q.Key.NamespacedName)
-	if len(readers) == 0 {
-		delete(w.owners, bindingOf(q.Workload))
-	}
+	w.owners.Remove(bindingOf(q.Workload), q.Key.NamespacedName)
 }
 
 // tell notifies of all FleetWorkloads that look at a binding: whose it is can be another question, such as between one and its copy of
 // the same template.
 func (w *watches) tell(binding types.NamespacedName) {
-	w.mu.Lock()
-	readers := slices.Collect(maps.Keys(w.owners[binding]))
-	notify := w.notify
-	w.mu.Unlock()
-	if notify == nil {
-		return
-	}
-	for _, reader := range readers {
-		notify(reader)
+	for _, reader := range w.owners.Of(binding) {
+		w.tellName(reader)
 	}
 }
 
 func (w *watches) tellOwner(obj client.Object) {
-	namespace, name, ok := splitOwner(obj.GetAnnotations()[v1alpha1.AnnotationOwner])
-	w.mu.Lock()
-	notify := w.notify
-	w.mu.Unlock()
-	if ok && notify != nil {
-		notify(types.NamespacedName{Namespace: namespace, Name: name})
+	if namespace, name, ok := splitOwner(obj.GetAnnotations()[v1alpha1.AnnotationOwner]); ok {
+		w.tellName(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }
 

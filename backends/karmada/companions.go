@@ -99,7 +99,7 @@ func (d *Driver) applyCarrier(
 		return carrierStep{}, err
 	}
 	if live != nil {
-		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
+		d.created.Remove(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
 	want, err := written.carrier(desired.Key, t.Cluster, c, mayTakeOver(desired, t, c, live) && takesOver(live, t.Mode))
 	if err != nil {

@@ -406,7 +406,7 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 		if err := d.cache.Get(ctx, key, placement); err == nil {
 			notifyOwner(placement, notify)
 		}
-		for _, workload := range d.successors.of(key) {
+		for _, workload := range d.successors.Of(key) {
 			notify(workload)
 		}
 	case *unstructured.Unstructured:
@@ -417,7 +417,7 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 				notify(key)
 			}
 		case o.GetLabels()[labelPrerequisite] != "":
-			for _, key := range d.needs.of(client.ObjectKeyFromObject(o)) {
+			for _, key := range d.needs.Of(client.ObjectKeyFromObject(o)) {
 				notify(key)
 			}
 		case o.GetKind() == bindingGVK.Kind:

@@ -52,7 +52,7 @@ func (d *Driver) applyCarrier(
 		return "", err
 	}
 	if live != nil {
-		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
+		d.created.Remove(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
 	title := companions.Title(c.companion.Object)
 	in := intent{

@@ -42,8 +42,8 @@ func (d *Driver) Delete(
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	d.needs.drop(query.Key.NamespacedName, nil)
-	d.successors.drop(query.Key.NamespacedName, nil)
+	d.needs.Drop(query.Key.NamespacedName, nil)
+	d.successors.Drop(query.Key.NamespacedName, nil)
 	if len(placements) > 0 {
 		if err := d.deletePlacements(ctx, query, placements); err != nil {
 			return backends.Progress{}, err

@@ -47,7 +47,7 @@ func (d *Driver) applyPlacement(ctx context.Context, p plan) (selected backends.
 		return selected, []string{"the Placement that somebody has changed to be replaced"}, d.remove(ctx, live)
 	case live == nil:
 		key := p.desired.Key.NamespacedName
-		d.successors.add(client.ObjectKeyFromObject(p.placement), key) // before the look, so that no event is missed after it
+		d.successors.Add(client.ObjectKeyFromObject(p.placement), key) // before the look, so that no event is missed after it
 		stale, err := d.hasDecisions(ctx, p.placement)
 		if err == nil && stale {
 			_, err = d.showAgain(ctx, p.placement, p.desired.Key.UID)
@@ -55,7 +55,7 @@ func (d *Driver) applyPlacement(ctx context.Context, p plan) (selected backends.
 		if err != nil || stale {
 			return selected, []string{"the former Placement's decisions to go"}, err
 		}
-		d.successors.drop(key, nil)
+		d.successors.Drop(key, nil)
 		if err := d.refuseForeign(ctx, p.placement, p.desired.Key); err != nil {
 			return selected, nil, err
 		}
