@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,10 +26,12 @@ import (
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/relation"
-	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 	"github.com/fleetworkload/fleetworkload/internal/refused"
 )
 
@@ -87,13 +88,7 @@ func stripObject(obj any) (any, error) {
 		return obj, nil
 	}
 	delete(u.Object, "status")
-	var ours []metav1.ManagedFieldsEntry
-	for _, entry := range u.GetManagedFields() {
-		if entry.Manager == ssa.FieldOwner {
-			ours = append(ours, entry)
-		}
-	}
-	u.SetManagedFields(ours)
+	caches.KeepOwnFields(u)
 	return u, nil
 }
 
@@ -205,8 +200,8 @@ func (w *watches) tell(binding types.NamespacedName) {
 }
 
 func (w *watches) tellOwner(obj client.Object) {
-	if namespace, name, ok := splitOwner(obj.GetAnnotations()[v1alpha1.AnnotationOwner]); ok {
-		w.tellName(types.NamespacedName{Namespace: namespace, Name: name})
+	if owner, named := caches.Owner(obj); named {
+		w.tellName(owner)
 	}
 }
 
@@ -219,11 +214,6 @@ func (w *watches) tellName(name types.NamespacedName) {
 	if notify != nil {
 		notify(name)
 	}
-}
-
-func splitOwner(owner string) (namespace, name string, ok bool) {
-	namespace, name, err := toolscache.SplitMetaNamespaceKey(owner)
-	return namespace, name, err == nil && namespace != "" && name != ""
 }
 
 // Run watches the control plane until ctx ends.
@@ -243,19 +233,14 @@ func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) err
 // setUp starts the watches on Karmada's own kinds. A control plane that is not there yet, or not whole, is tried again.
 func (d *Driver) setUp(ctx context.Context) {
 	indexed := false
-	for {
+	err := wait.PollUntilContextCancel(ctx, startRetry, true, func(ctx context.Context) (bool, error) {
 		err := d.watchBase(ctx, &indexed)
-		if err == nil {
-			break
+		if err != nil {
+			d.log.Info("cannot watch the Karmada control plane yet", "cause", err.Error())
 		}
-		d.log.Info("cannot watch the Karmada control plane yet", "cause", err.Error())
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(startRetry):
-		}
-	}
-	if d.cache.WaitForCacheSync(ctx) {
+		return err == nil, nil
+	})
+	if err == nil && d.cache.WaitForCacheSync(ctx) {
 		d.watches.tellFleet()
 	}
 }
@@ -414,8 +399,8 @@ func asBinding(b *workv1alpha2.ClusterResourceBinding) *workv1alpha2.ResourceBin
 }
 
 func (w *watches) onWork() toolscache.ResourceEventHandler {
-	return handler(func(a, b *workv1alpha1.Work) bool { return a.ResourceVersion == b.ResourceVersion },
-		func(obj *workv1alpha1.Work) { w.tell(bindingOfWork(obj)) })
+	tell := func(obj *workv1alpha1.Work) { w.tell(bindingOfWork(obj)) }
+	return caches.Handler(tell, func(_, now *workv1alpha1.Work) { tell(now) }, tell)
 }
 
 func (w *watches) onCluster() toolscache.ResourceEventHandler {
@@ -424,35 +409,18 @@ func (w *watches) onCluster() toolscache.ResourceEventHandler {
 
 // onCustomization: any change may make room for ours, or take it.
 func (d *Driver) onCustomization() toolscache.ResourceEventHandler {
-	return handler(func(a, b *unstructured.Unstructured) bool { return a.GetResourceVersion() == b.GetResourceVersion() },
-		func(*unstructured.Unstructured) {
-			d.teacher.changed()
-			d.watches.tellFleet()
-		})
+	tell := func(*unstructured.Unstructured) {
+		d.teacher.changed()
+		d.watches.tellFleet()
+	}
+	return caches.Handler(tell, func(_, now *unstructured.Unstructured) { tell(now) }, tell)
 }
 
 // handler calls tell for objects that come and go, and for changes that are not the same.
 func handler[T client.Object](same func(a, b T) bool, tell func(T)) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if o, ok := obj.(T); ok && !isInInitialList {
-				tell(o)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			a, okA := before.(T)
-			b, okB := after.(T)
-			if okA && okB && !same(a, b) {
-				tell(b)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if o, ok := obj.(T); ok {
-				tell(o)
-			}
-		},
-	}
+	return caches.Handler(tell, func(before, now T) {
+		if !same(before, now) {
+			tell(now)
+		}
+	}, tell)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
@@ -338,13 +339,8 @@ func (d *Driver) deleteCarriers(
 // unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
 func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
 	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(workv1alpha1.SchemeGroupVersion.WithKind("Work"))
-		err := client.IgnoreNotFound(d.client.Get(ctx, at, live))
-		if err != nil {
-			return false, backends.Classify("get work "+at.String(), err)
-		}
-		return live.UID != "", nil
+		there, err := caches.Lookup(ctx, d.client, workv1alpha1.SchemeGroupVersion.WithKind("Work"), at)
+		return there != nil, err
 	})
 }
 
@@ -479,26 +475,6 @@ func (w *watches) onCarrier() toolscache.ResourceEventHandler {
 			w.tellName(user)
 		}
 	}
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if o, ok := obj.(*workv1alpha1.Work); ok && !isInInitialList {
-				tell(nil, o)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			a, okA := before.(*workv1alpha1.Work)
-			b, okB := after.(*workv1alpha1.Work)
-			if okA && okB && a.ResourceVersion != b.ResourceVersion {
-				tell(a, b)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if o, ok := obj.(*workv1alpha1.Work); ok {
-				tell(nil, o)
-			}
-		},
-	}
+	alone := func(w *workv1alpha1.Work) { tell(nil, w) }
+	return caches.Handler(alone, tell, alone)
 }

@@ -15,8 +15,8 @@ import (
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
-	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 )
 
@@ -130,15 +130,7 @@ func (d *Driver) behind(ctx context.Context, q backends.Query, live world) (stri
 		if object.live != nil {
 			seen = object.live
 		}
-		behind, err := d.expected.Behind(key, seen, func() (string, error) {
-			there := &metav1.PartialObjectMetadata{}
-			there.SetGroupVersionKind(object.gvk)
-			err := d.client.Get(ctx, key.NamespacedName, there)
-			if there.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator || there.Labels[v1alpha1.LabelUID] != string(q.Key.UID) {
-				return "", client.IgnoreNotFound(err)
-			}
-			return there.ResourceVersion, client.IgnoreNotFound(err)
-		})
+		behind, err := d.expected.Behind(key, seen, caches.Version(ctx, d.client, object.gvk, key.NamespacedName, q.Key.UID))
 		if err != nil {
 			return "", backends.Classify("read what was written", err)
 		}

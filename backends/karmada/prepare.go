@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 )
 
 // prepare makes sure, before the first write, that what is missing in the cache is not there in truth: the cache holds
@@ -41,50 +42,36 @@ func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *re
 }
 
 func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstructured.Unstructured) error {
-	found := &metav1.PartialObjectMetadata{}
-	found.SetGroupVersionKind(want.GroupVersionKind())
-	err := d.client.Get(ctx, client.ObjectKeyFromObject(want), found)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		op := fmt.Sprintf("get %s %s", want.GetKind(), client.ObjectKeyFromObject(want))
-		return backends.Classify(op, err)
-	}
-	if found.Labels[v1alpha1.LabelUID] == string(q.Key.UID) {
-		return nil // the cache will show it
+	found, err := caches.Lookup(ctx, d.client, want.GroupVersionKind(), client.ObjectKeyFromObject(want))
+	if err != nil || found == nil || found.Labels[v1alpha1.LabelUID] == string(q.Key.UID) { // the cache will show it
+		return err
 	}
 	obj := reference(want.GetAPIVersion(), want.GetKind(), want.GetNamespace(), want.GetName())
 	obj.SetAnnotations(found.Annotations)
 	return nameConflict(obj, q)
 }
 
-// showAgain puts the label back by which the cache has an object, when somebody took it off one of the workload's: it would be awaited
-// for ever, or stay. It says what is awaited then.
+// showAgain has the cache show what somebody took the label off: it would be awaited for ever, or stay. It says what is awaited then.
 func (d *Driver) showAgain(ctx context.Context, q backends.Query, live world) (waiting string, err error) {
 	for _, object := range live.objects(q) {
 		if object.live != nil {
 			continue
 		}
-		found := &metav1.PartialObjectMetadata{}
-		found.SetGroupVersionKind(object.gvk)
 		at := types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name}
-		err := d.client.Get(ctx, at, found)
-		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		found, err := caches.Lookup(ctx, d.client, object.gvk, at)
+		if meta.IsNoMatchError(err) {
 			continue
 		}
+		shows := false
+		if err == nil {
+			shows, err = caches.ShowAgain(ctx, d.client, found, q.Key.UID)
+		}
 		if err != nil {
-			return "", backends.Classify(fmt.Sprintf("get %s %s", object.gvk.Kind, at), err)
+			return "", err
 		}
-		if found.Labels[v1alpha1.LabelUID] != string(q.Key.UID) || found.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator {
-			continue
+		if shows {
+			waiting = fmt.Sprintf("the cache to show %s %s", object.gvk.Kind, at)
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelManagedBy, v1alpha1.ManagedByOperator)
-		err = client.IgnoreNotFound(d.client.Patch(ctx, found, client.RawPatch(types.MergePatchType, patch)))
-		if err != nil {
-			return "", backends.Classify(fmt.Sprintf("label %s %s", object.gvk.Kind, at), err)
-		}
-		waiting = fmt.Sprintf("the cache to show %s %s", object.gvk.Kind, at)
 	}
 	return waiting, nil
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,9 +25,9 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
-	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
 // Indexes of the cache.
@@ -108,9 +107,7 @@ func packManifestWork(works *interned.Values, obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if _, err := stripManagedFields(u); err != nil {
-		return nil, err
-	}
+	caches.KeepOwnFields(u)
 	for _, part := range partsOf(u) {
 		part.in[part.key] = works.Of(part.in[part.key])
 	}
@@ -187,16 +184,9 @@ func sizeOf(value any) int {
 	}
 }
 
-// stripManagedFields keeps the entry that ssa.UpToDate compares.
 func stripManagedFields(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
-		var own []metav1.ManagedFieldsEntry
-		for _, entry := range o.GetManagedFields() {
-			if entry.Manager == ssa.FieldOwner {
-				own = append(own, entry)
-			}
-		}
-		o.SetManagedFields(own)
+		caches.KeepOwnFields(o)
 	}
 	return obj, nil
 }
@@ -297,17 +287,15 @@ func carriedKind(work *unstructured.Unstructured) (group, resource, namespace st
 // Run fills the caches and keeps them until ctx ends. While the hub cannot be reached, or lacks OCM's CRDs, it goes on
 // trying.
 func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
-	for {
+	err := wait.PollUntilContextCancel(ctx, retryStart, true, func(context.Context) (bool, error) {
 		err := d.checkKinds()
-		if err == nil {
-			break
+		if err != nil {
+			d.failed(err)
 		}
-		d.failed(err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(retryStart):
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // it is the end of the run
 	}
 	d.refused.Notify(func() { notify(types.NamespacedName{}) })
 	fleetChanged := make(chan struct{}, 1)
@@ -354,34 +342,19 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 		default:
 		}
 	}
+	come := func(obj client.Object) { d.changed(ctx, nil, obj, notify, kick) }
+	change := func(before, now client.Object) { d.changed(ctx, before, now, notify, kick) }
+	gone := func(obj client.Object) {
+		d.reports.forget(obj.GetUID())
+		d.contests.forget(obj.GetUID())
+		come(obj)
+	}
 	for gvk, obj := range cachedTypes() {
 		informer, err := d.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err
 		}
-		handler := toolscache.ResourceEventHandlerDetailedFuncs{
-			AddFunc: func(obj any, isInInitialList bool) {
-				if !isInInitialList { // when the caches are full, all are told
-					d.changed(ctx, nil, obj, notify, kick)
-				}
-			},
-			UpdateFunc: func(old, obj any) {
-				if old.(client.Object).GetResourceVersion() != obj.(client.Object).GetResourceVersion() {
-					d.changed(ctx, old, obj, notify, kick)
-				}
-			},
-			DeleteFunc: func(obj any) {
-				if unknown, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-					obj = unknown.Obj
-				}
-				if o, ok := obj.(client.Object); ok {
-					d.reports.forget(o.GetUID())
-					d.contests.forget(o.GetUID())
-				}
-				d.changed(ctx, nil, obj, notify, kick)
-			},
-		}
-		if _, err := informer.AddEventHandler(handler); err != nil {
+		if _, err := informer.AddEventHandler(caches.Handler(come, change, gone)); err != nil {
 			return fmt.Errorf("%s: %w", gvk.Kind, err)
 		}
 	}
@@ -448,9 +421,8 @@ func usersToTell(before, now *unstructured.Unstructured) []types.NamespacedName 
 }
 
 func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {
-	namespace, name, ok := strings.Cut(obj.GetAnnotations()[v1alpha1.AnnotationOwner], "/")
-	if ok {
-		notify(types.NamespacedName{Namespace: namespace, Name: name})
+	if owner, named := caches.Owner(obj); named {
+		notify(owner)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
@@ -400,19 +401,9 @@ func (d *Driver) deleteCarriers(
 // unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
 func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
 	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
-		there, err := d.onHub(ctx, at)
+		there, err := caches.Lookup(ctx, d.hub, manifestWorkGVK, at)
 		return there != nil, err
 	})
-}
-
-// onHub is what the hub has of a ManifestWork; nil when there is none.
-func (d *Driver) onHub(ctx context.Context, at types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(manifestWorkGVK)
-	if err := d.hub.Get(ctx, at, live); err != nil {
-		return nil, explain("get ManifestWork "+at.String(), client.IgnoreNotFound(err))
-	}
-	return live, nil
 }
 
 // observeCarriers adds to the reports what stands against a cluster's companions.

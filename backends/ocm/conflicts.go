@@ -5,13 +5,12 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 )
 
 // refuseEarlier fails while the hub has objects of an earlier FleetWorkload of the same name.
@@ -38,19 +37,11 @@ func (d *Driver) refuseEarlier(ctx context.Context, key backends.Key) error {
 // refuseForeign fails when the API server has an object of that name that is not the workload's; the caches hold only
 // objects with our label.
 func (d *Driver) refuseForeign(ctx context.Context, obj *unstructured.Unstructured, key backends.Key) error {
-	partial := &metav1.PartialObjectMetadata{}
-	partial.SetGroupVersionKind(obj.GroupVersionKind())
-	err := d.hub.Get(ctx, client.ObjectKeyFromObject(obj), partial)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return explain("get "+title(obj), err)
-	case partial.Labels[v1alpha1.LabelUID] != string(key.UID):
-		return nameConflict(obj)
-	default:
-		return nil
+	found, err := caches.Lookup(ctx, d.hub, obj.GroupVersionKind(), client.ObjectKeyFromObject(obj))
+	if err != nil || found == nil || found.Labels[v1alpha1.LabelUID] == string(key.UID) {
+		return err
 	}
+	return nameConflict(obj)
 }
 
 func nameConflict(obj *unstructured.Unstructured) error {

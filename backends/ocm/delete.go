@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 )
 
 // Delete implements backends.Driver.
@@ -165,8 +166,8 @@ func (d *Driver) leftOnHub(ctx context.Context, gvk schema.GroupVersionKind, key
 	}
 	for i := range list.Items {
 		list.Items[i].SetGroupVersionKind(gvk)
-		if err := d.label(ctx, &list.Items[i], key.UID); err != nil {
-			return true, err
+		if _, err := caches.ShowAgain(ctx, d.hub, &list.Items[i], key.UID); err != nil {
+			return true, explain("label "+gvk.Kind, err)
 		}
 	}
 	return len(list.Items) > 0, nil

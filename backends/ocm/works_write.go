@@ -2,7 +2,6 @@ package ocm
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
@@ -26,13 +26,8 @@ func (d *Driver) behind(ctx context.Context, cluster string, key backends.Key, w
 	if work != nil {
 		live = work
 	}
-	return d.expected.Behind(expectations.Key{GroupKind: manifestWorkGVK.GroupKind(), NamespacedName: at}, live, func() (string, error) {
-		there, err := d.onHub(ctx, at)
-		if there == nil || there.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByOperator || there.Labels[v1alpha1.LabelUID] != string(key.UID) {
-			return "", err
-		}
-		return there.ResourceVersion, nil
-	})
+	return d.expected.Behind(expectations.Key{GroupKind: manifestWorkGVK.GroupKind(), NamespacedName: at}, live,
+		caches.Version(ctx, d.hub, manifestWorkGVK, at, key.UID))
 }
 
 // writeWork makes the ManifestWork what is wanted, the variant that the move asks for, if it is not.
@@ -82,24 +77,13 @@ func (d *Driver) createWork(ctx context.Context, work *unstructured.Unstructured
 	return err
 }
 
-// showAgain puts the label back by which the cache has an object, when somebody took it off one that has the UID as its label: nobody
-// would look at it again. It returns what the hub has; nil when that is nothing.
+// showAgain has the cache show an object, see caches.ShowAgain. It returns what the hub has; nil when that is nothing.
 func (d *Driver) showAgain(ctx context.Context, obj *unstructured.Unstructured, uid types.UID) (*metav1.PartialObjectMetadata, error) {
-	partial := &metav1.PartialObjectMetadata{}
-	partial.SetGroupVersionKind(obj.GroupVersionKind())
-	if err := d.hub.Get(ctx, client.ObjectKeyFromObject(obj), partial); err != nil {
-		return nil, explain("get "+title(obj), client.IgnoreNotFound(err))
+	found, err := caches.Lookup(ctx, d.hub, obj.GroupVersionKind(), client.ObjectKeyFromObject(obj))
+	if err == nil {
+		_, err = caches.ShowAgain(ctx, d.hub, found, uid)
 	}
-	return partial, d.label(ctx, partial, uid)
-}
-
-func (d *Driver) label(ctx context.Context, partial *metav1.PartialObjectMetadata, uid types.UID) error {
-	if partial.Labels[v1alpha1.LabelUID] != string(uid) || partial.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator {
-		return nil
-	}
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelManagedBy, v1alpha1.ManagedByOperator)
-	err := client.IgnoreNotFound(d.hub.Patch(ctx, partial, client.RawPatch(types.MergePatchType, patch)))
-	return explain(fmt.Sprintf("put the label %s back on %s %s/%s", v1alpha1.LabelManagedBy, partial.Kind, partial.Namespace, partial.Name), err)
+	return found, explain("look for "+title(obj), err)
 }
 
 // upToDate also sees fields that somebody has added to the manifest: for the API server it is one value.
