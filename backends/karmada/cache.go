@@ -334,7 +334,7 @@ func (d *Driver) watchKind(ctx context.Context, w backends.Workload) error {
 	}
 	informer, err := d.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if meta.IsNoMatchError(err) {
-		return notServed(w.GVK, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
+		return backends.NotServed(w.GVK, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
 	}
 	if err != nil {
 		return backends.Classify("watch "+w.GVK.String(), err)

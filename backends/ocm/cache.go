@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -384,9 +383,13 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 		}
 	case *unstructured.Unstructured:
 		switch {
-		case isCarrier(o):
-			before, _ := old.(*unstructured.Unstructured)
-			for _, key := range usersToTell(before, o) {
+		case companions.IsCarrier(o):
+			before, changed := old.(*unstructured.Unstructured)
+			if !changed {
+				before = o
+			}
+			same := changed && reflect.DeepEqual(before.Object["status"], o.Object["status"])
+			for _, key := range companions.Changed(before, o, same) {
 				notify(key)
 			}
 		case o.GetLabels()[labelPrerequisite] != "":
@@ -401,23 +404,6 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 			notifyOwner(o, notify)
 		}
 	}
-}
-
-// usersToTell are all users of a carrier when anything but its list of users has changed.
-func usersToTell(before, now *unstructured.Unstructured) []types.NamespacedName {
-	users := companions.ReadUsers(now.GetAnnotations())
-	if before == nil {
-		return companions.Changed(nil, users, true)
-	}
-	former := companions.ReadUsers(before.GetAnnotations())
-	owner := types.UID(now.GetLabels()[v1alpha1.LabelUID])
-	_, owned := former[owner]
-	_, owns := users[owner]
-	otherwise := owned != owns || before.GetGeneration() != now.GetGeneration() ||
-		before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero() ||
-		!maps.Equal(before.GetLabels(), now.GetLabels()) ||
-		!reflect.DeepEqual(before.Object["status"], now.Object["status"])
-	return companions.Changed(former, users, otherwise)
 }
 
 func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {

@@ -11,6 +11,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // refuseEarlier fails while the hub has objects of an earlier FleetWorkload of the same name.
@@ -64,7 +65,7 @@ func (d *Driver) refuseTwice(ctx context.Context, target clusterPlan, live *unst
 			continue
 		}
 		whose := "FleetWorkload " + other.GetAnnotations()[v1alpha1.AnnotationOwner] + " delivers"
-		if isShared(other) {
+		if companions.IsShared(other) {
 			whose = "FleetWorkloads whose pods refer to it deliver"
 		}
 		return &backends.Error{

@@ -88,7 +88,7 @@ func (d *Driver) deleteWorks(
 			return waitsForCache, err
 		}
 		here := in
-		here.ready = inContact(fleet, cluster)
+		here.ready = fleet.InContact(cluster)
 		return d.removeWork(ctx, work, here)
 	})
 	if err == nil && len(waiting) == 0 {

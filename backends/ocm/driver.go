@@ -301,7 +301,7 @@ func (d *Driver) worksToReport(ctx context.Context, query backends.Query) ([]*un
 	}
 	var works []*unstructured.Unstructured
 	for i := range list.Items {
-		if !isCarrier(&list.Items[i]) {
+		if !companions.IsCarrier(&list.Items[i]) {
 			works = append(works, &list.Items[i])
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 
@@ -54,7 +53,7 @@ func (d *Driver) applyWorks(
 			late.Store(true)
 			return waitsForCache, err
 		}
-		contact := inContact(fleet, cluster)
+		contact := fleet.InContact(cluster)
 		if j.target == nil {
 			return d.removeWork(ctx, j.work, intent{policy: v1alpha1.DeletionPolicyDelete, ready: contact})
 		}
@@ -109,11 +108,6 @@ func (d *Driver) isToLeave(desired backends.Desired, work *unstructured.Unstruct
 	}
 	stays, err := d.goesOnAsking(work, selected)
 	return !stays, err
-}
-
-func inContact(fleet backends.Fleet, cluster string) bool {
-	c, known := fleet.Get(cluster)
-	return known && c.Ready == metav1.ConditionTrue
 }
 
 // inParallel runs f for every cluster and puts the results in the clusters' order.

@@ -139,8 +139,7 @@ func (d *Decision) noteAdopts(rows []v1alpha1.ClusterShare) {
 
 // told tells whether the cluster has answered, and can be reached still.
 func (d *Decision) told(o backends.ClusterObservation) bool {
-	c, known := d.fleet.Get(o.Cluster)
-	return o.Probe != nil && o.Probe.Answered && known && c.Ready == metav1.ConditionTrue
+	return o.Probe != nil && o.Probe.Answered && d.fleet.InContact(o.Cluster)
 }
 
 // awaitsProbe says what a probe waits for, with the driver's word.

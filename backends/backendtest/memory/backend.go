@@ -321,7 +321,7 @@ func (b *Backend) backendChanged(obj *unstructured.Unstructured) {
 	if obj.GetLabels()[v1alpha1.LabelUID] == "" {
 		return
 	}
-	if isCarrier(obj) {
+	if companions.IsCarrier(obj) {
 		for _, user := range companions.ReadUsers(obj.GetAnnotations()) {
 			b.announce(user)
 		}

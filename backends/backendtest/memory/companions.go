@@ -17,18 +17,11 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// isCarrier tells the order for a companion from the order for a workload.
-func isCarrier(obj *unstructured.Unstructured) bool { return obj.GetLabels()[companions.Label] != "" }
-
-func isShared(obj *unstructured.Unstructured) bool {
-	return obj.GetLabels()[companions.Label] == companions.Shared
-}
-
 // carriers are the orders for companions that a workload uses.
 func (d *Driver) carriers(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
 		_, uses := companions.ReadUsers(obj.GetAnnotations())[key.UID]
-		return !uses || !isCarrier(obj)
+		return !uses || !companions.IsCarrier(obj)
 	})
 }
 
@@ -236,7 +229,7 @@ func (d *Driver) release(desired backends.Desired, missing map[string]string) ([
 		}
 		arrived := target.Mode == backends.ModeHold || missing[cluster] == "" && order != nil && order.carriedOut() && order.Status.Applied &&
 			order.Spec.Revision == desired.Revision
-		return listed(carrier, cluster) || !desired.Prune.Takes(isShared(carrier)) || !arrived
+		return listed(carrier, cluster) || !desired.Prune.Takes(companions.IsShared(carrier)) || !arrived
 	})
 	return append(releasing, waiting...), err
 }
@@ -287,15 +280,10 @@ func (d *Driver) observeCompanions(key backends.Key, o *backends.Observation) {
 		c := &o.Clusters[at[cluster]]
 		others := companions.ReadNeed(obj.GetAnnotations()).Owners(key.UID)
 		c.Presence = backends.PresenceOf(c.Removing(), c.Released() && (order.released() || len(others) > 0))
-		if isShared(obj) && len(others) > 0 {
-			if c.Serves == nil {
-				c.Serves = map[string][]types.UID{}
-			}
-			c.Serves[title] = others
-		}
+		companions.Serve(c, obj, title, key)
 		switch {
 		case !order.carriedOut() || order.Status.Applied || order.Spec.Removal != "":
-		case order.Status.Conflict && isShared(obj):
+		case order.Status.Conflict && companions.IsShared(obj):
 			o.Notes = append(o.Notes, companions.ForeignNote(title, []string{cluster}))
 			c.Foreign = append(c.Foreign, title)
 		default:

@@ -19,6 +19,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
 // Driver drives a Backend: one placement a workload, one order a cluster. It is the shortest driver that
@@ -168,7 +169,7 @@ func nestedNumber(obj map[string]any, path []string) (int64, bool) {
 // orders are the backend's orders of a workload.
 func (d *Driver) orders(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
-		return !ours(obj, key) || isCarrier(obj)
+		return !ours(obj, key) || companions.IsCarrier(obj)
 	})
 }
 

@@ -16,7 +16,9 @@ func TestHandler(t *testing.T) {
 	}
 	var told []string
 	handler := Handler(func(now *corev1.Namespace) { told = append(told, "come "+now.ResourceVersion) },
-		func(before, now *corev1.Namespace) { told = append(told, before.ResourceVersion+" to "+now.ResourceVersion) },
+		func(before, now *corev1.Namespace) {
+			told = append(told, before.ResourceVersion+" to "+now.ResourceVersion)
+		},
 		func(last *corev1.Namespace) { told = append(told, "gone "+last.ResourceVersion) })
 	handler.OnAdd(namespace("1"), true)
 	handler.OnAdd(namespace("2"), false)
