@@ -47,14 +47,8 @@ const (
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, clusterv1alpha1.Install, workv1alpha1.Install, workv1alpha2.Install,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("build scheme: %w", err)
-		}
-	}
-	return scheme, nil
+	kinds := runtime.NewSchemeBuilder(corev1.AddToScheme, clusterv1alpha1.Install, workv1alpha1.Install, workv1alpha2.Install)
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 // newCache holds policies and templates with our label, all bindings, Works and clusters. Neither bindings nor Works

@@ -78,7 +78,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	}
 	scheme, err := newScheme()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("build scheme: %w", err)
 	}
 	direct, err := client.New(cfg, client.Options{HTTPClient: bounded, Scheme: scheme, Mapper: mapper})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 	"github.com/fleetworkload/fleetworkload/internal/brief"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
 // The gate makes one change reach a member once (R8), although it takes several objects on Karmada: while dispatching is
@@ -493,7 +494,7 @@ func withoutLost(want, have map[string]any) map[string]any {
 	out := make(map[string]any, len(want))
 	for key, value := range want {
 		other, found := have[key]
-		if !found && isZero(value) {
+		if !found && jsondiff.IsZero(value) {
 			continue
 		}
 		out[key] = withoutLostIn(value, other)

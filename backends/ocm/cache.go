@@ -46,12 +46,8 @@ const (
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.Install, clusterv1beta1.Install, metav1.AddMetaToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
+	kinds := runtime.NewSchemeBuilder(clusterv1.Install, clusterv1beta1.Install, metav1.AddMetaToScheme)
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 func cachedTypes() map[schema.GroupVersionKind]client.Object {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
 // obj is an object by its apiVersion, kind, namespace and name, with / between.
@@ -125,12 +126,12 @@ func TestNameFor(t *testing.T) {
 
 func TestIsEmpty(t *testing.T) {
 	for _, said := range []any{true, "a", int64(-1), 0.5, []any{nil}, map[string]any{"a": map[string]any{"b": 1.5}}, struct{}{}} {
-		if isEmpty(said) {
+		if jsondiff.IsZero(said) {
 			t.Errorf("%#v says nothing", said)
 		}
 	}
 	for _, none := range []any{nil, false, "", int64(0), 0.0, []any{}, map[string]any{"a": map[string]any{"b": nil}, "c": []any{}}} {
-		if !isEmpty(none) {
+		if !jsondiff.IsZero(none) {
 			t.Errorf("%#v says something", none)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/brief"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
 // replicaSet says what a ManifestWorkReplicaSet comes to. clusters are those that have its ManifestWorks.
@@ -109,7 +110,7 @@ func (d *draft) bindings(object string, spec *clusterv1beta1.PlacementSpec) {
 func (d *draft) placementOptions(spec *clusterv1beta1.PlacementSpec) error {
 	option := map[string]any{}
 	for name, value := range map[string]any{"clusterSets": spec.ClusterSets, "prioritizerPolicy": spec.PrioritizerPolicy, "decisionStrategy": spec.DecisionStrategy} {
-		if said := plain(value); !isEmpty(said) && !isDefault(spec, name) {
+		if said := plain(value); !jsondiff.IsZero(said) && !isDefault(spec, name) {
 			option[name] = said
 		}
 	}
