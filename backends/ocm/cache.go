@@ -380,14 +380,7 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 	case *unstructured.Unstructured:
 		switch {
 		case companions.IsCarrier(o):
-			before, changed := old.(*unstructured.Unstructured)
-			if !changed {
-				before = o
-			}
-			same := changed && reflect.DeepEqual(before.Object["status"], o.Object["status"])
-			for _, key := range companions.Changed(before, o, same) {
-				notify(key)
-			}
+			notifyUsers(old, o, notify)
 		case o.GetLabels()[labelPrerequisite] != "":
 			for _, key := range d.needs.Of(client.ObjectKeyFromObject(o)) {
 				notify(key)
@@ -399,6 +392,17 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 		default:
 			notifyOwner(o, notify)
 		}
+	}
+}
+
+func notifyUsers(old any, carrier *unstructured.Unstructured, notify func(types.NamespacedName)) {
+	before, changed := old.(*unstructured.Unstructured)
+	if !changed {
+		before = carrier
+	}
+	same := changed && reflect.DeepEqual(before.Object["status"], carrier.Object["status"])
+	for _, key := range companions.Changed(before, carrier, same) {
+		notify(key)
 	}
 }
 
