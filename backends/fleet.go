@@ -85,6 +85,12 @@ func (f Fleet) Get(name string) (Cluster, bool) {
 	return f.Clusters[i], true
 }
 
+// InContact tells whether the cluster can be reached.
+func (f Fleet) InContact(name string) bool {
+	c, known := f.Get(name)
+	return known && c.Ready == metav1.ConditionTrue
+}
+
 // Select returns the names of the clusters that any one of the selectors chooses, sorted.
 func (f Fleet) Select(selectors ...v1alpha1.ClusterSelector) ([]string, error) {
 	var names []string

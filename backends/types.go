@@ -239,6 +239,13 @@ func Without(gvk schema.GroupVersionKind) string {
 	return "without " + gvk.GroupVersion().String() + " " + gvk.Kind
 }
 
+// NotServed is the error that a kind is not served, for a reason.
+func NotServed(gvk schema.GroupVersionKind, why, remedy string) error {
+	return &Error{
+		Code: CodeKindNotServed, Field: "spec.template.kind", Value: gvk.GroupVersion().String() + " " + gvk.Kind, Message: why, Remedy: remedy,
+	}
+}
+
 // Observation is what a backend reports about one workload.
 type Observation struct {
 	// Found is true when the backend has any object of this workload.

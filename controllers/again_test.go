@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 )
 
 // A pass that waits for a backend runs again though no event comes, and one that does not wait does not.
@@ -51,13 +51,13 @@ func TestAConflictThatLastsIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range mostConflicts {
-		w.backend.FailNext(backendtest.OpApply, outdated)
+		w.backend.FailNext(memory.OpApply, outdated)
 		result, err := w.reconcile()
 		if told := err != nil; told != (n == mostConflicts-1) || !told && result.RequeueAfter != conflictRetry {
 			t.Fatalf("conflict %d: %+v, %v", n, result, err)
 		}
 	}
-	w.backend.FailNext(backendtest.OpApply, outdated)
+	w.backend.FailNext(memory.OpApply, outdated)
 	if _, err := w.reconcile(); !apierrors.IsConflict(err) {
 		t.Errorf("after many conflicts: %v", err)
 	}
@@ -65,7 +65,7 @@ func TestAConflictThatLastsIsTold(t *testing.T) {
 		t.Errorf("it says %s", c.Message)
 	}
 	w.settle()
-	w.backend.FailNext(backendtest.OpApply, outdated)
+	w.backend.FailNext(memory.OpApply, outdated)
 	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(10)) })
 	if _, err := w.reconcile(); err != nil {
 		t.Errorf("a conflict after the end of many: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 )
 
@@ -246,7 +247,7 @@ func TestTheMeasureMovesWithTheWorkload(t *testing.T) {
 
 // cutOff connects to a backend that takes some writes and no more.
 type cutOff struct {
-	backend *backendtest.MemoryBackend
+	backend *memory.Backend
 	left    *int
 }
 

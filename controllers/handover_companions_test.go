@@ -10,6 +10,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 )
 
 // ownerOf is the backend's mark on a companion on the first member; empty when it has none.
@@ -20,7 +21,7 @@ func (w *world) ownerOf(kind, name string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	owner, _, _ := strings.Cut(obj.GetAnnotations()[backendtest.MemoryOwner], "/")
+	owner, _, _ := strings.Cut(obj.GetAnnotations()[memory.OwnerMark], "/")
 	return owner
 }
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 )
 
 // TestAMigrationEndsThoughItIsScaledBelowItsClusters, forward and back.
@@ -35,7 +35,7 @@ func TestAMigrationEndsThoughItIsScaledBelowItsClusters(t *testing.T) {
 }
 
 // passesTo lets passes run until the migration is in a phase.
-func (w *world) passesTo(two *backendtest.MemoryBackend, phase v1alpha1.MigrationPhase) {
+func (w *world) passesTo(two *memory.Backend, phase v1alpha1.MigrationPhase) {
 	w.t.Helper()
 	for range 100 {
 		if m := w.get().Status.Migration; m != nil && m.Phase == phase {

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 )
 
 // handingOver is a migration whose first wave waits for a person, and the spec that it has kept.
-func handingOver(t *testing.T) (w *world, two *backendtest.MemoryBackend, kept *appsv1.ControllerRevision) {
+func handingOver(t *testing.T) (w *world, two *memory.Backend, kept *appsv1.ControllerRevision) {
 	t.Helper()
 	w, two = newPair(t)
 	w.create(func(s *v1alpha1.FleetWorkloadSpec) {
@@ -36,7 +36,7 @@ func handingOver(t *testing.T) (w *world, two *backendtest.MemoryBackend, kept *
 	return w, two, kept
 }
 
-func (w *world) approve(two *backendtest.MemoryBackend) {
+func (w *world) approve(two *memory.Backend) {
 	w.t.Helper()
 	w.edit(func(fw *v1alpha1.FleetWorkload) {
 		fw.Annotations = map[string]string{v1alpha1.AnnotationApproveMigration: fw.Status.Migration.Approval}

@@ -17,13 +17,14 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 )
 
 // newPair is a world in which the same clusters are members of two backends, "one" and "two".
-func newPair(t *testing.T) (w *world, two *backendtest.MemoryBackend) {
+func newPair(t *testing.T) (w *world, two *memory.Backend) {
 	t.Helper()
 	w = newWorld(t)
-	two = backendtest.NewMemory(backendtest.MemoryOptions{
+	two = memory.New(memory.Options{
 		Clusters: []backends.Cluster{cluster("m1", "a"), cluster("m2", "b"), cluster("m3", "b")}, Members: w.backend,
 	})
 	w.backends["two"] = two
@@ -31,7 +32,7 @@ func newPair(t *testing.T) (w *world, two *backendtest.MemoryBackend) {
 }
 
 // both lets operator and both backends work until nobody has anything left to do.
-func (w *world) both(two *backendtest.MemoryBackend) {
+func (w *world) both(two *memory.Backend) {
 	w.t.Helper()
 	for range 200 {
 		before, sent := w.writes, w.backend.Writes()+two.Writes()
@@ -245,7 +246,7 @@ func TestALostBackendFreezesTheMigration(t *testing.T) {
 
 func TestAMigrationThatCannotBeginSaysWhy(t *testing.T) {
 	w, _ := newPair(t)
-	w.backends["two"] = backendtest.NewMemory(backendtest.MemoryOptions{Clusters: []backends.Cluster{cluster("m1", "a")}})
+	w.backends["two"] = memory.New(memory.Options{Clusters: []backends.Cluster{cluster("m1", "a")}})
 	w.create(divide(8))
 	w.settle()
 	w.edit(to("two"))
@@ -266,7 +267,7 @@ func TestAMigrationThatCannotBeginSaysWhy(t *testing.T) {
 }
 
 // mode is what a backend was told of a cluster.
-func (w *world) mode(b *backendtest.MemoryBackend, cluster string) any {
+func (w *world) mode(b *memory.Backend, cluster string) any {
 	w.t.Helper()
 	objects, err := b.Owned(context.Background(), backends.Query{Key: backends.Key{NamespacedName: key, UID: w.get().UID}})
 	if err != nil {
@@ -315,7 +316,7 @@ func TestOwnedWhileTheOtherBackendIsRemoved(t *testing.T) {
 }
 
 // passUntil lets everybody do their work until something is so.
-func (w *world) passUntil(two *backendtest.MemoryBackend, is func() bool) {
+func (w *world) passUntil(two *memory.Backend, is func() bool) {
 	w.t.Helper()
 	for range 100 {
 		if is() {

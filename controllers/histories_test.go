@@ -29,6 +29,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/choice"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/history"
 	"github.com/fleetworkload/fleetworkload/e2e/soak/manifest"
@@ -71,7 +72,7 @@ type past struct {
 	*world
 	dice    *rand.Rand
 	told    bool
-	members map[string]*backendtest.MemoryBackend
+	members map[string]*memory.Backend
 	oracle  *oracle.Oracle
 	facts   history.Facts
 	kinds   map[history.Key]history.Kind
@@ -116,9 +117,9 @@ func newPast(t *testing.T, seed uint64, told bool) *past {
 	p := &past{
 		world: w, dice: rand.New(rand.NewPCG(seed, 1)), told: told, facts: choice.Facts(), kinds: map[history.Key]history.Kind{}, cut: -1, pods: map[string][]string{},
 		lanes: map[string][]history.Action{}, leaving: map[history.Key]bool{},
-		members: map[string]*backendtest.MemoryBackend{history.Karmada: backendtest.NewMemory(backendtest.MemoryOptions{})},
+		members: map[string]*memory.Backend{history.Karmada: memory.New(memory.Options{})},
 	}
-	p.members[history.OCM] = backendtest.NewMemory(backendtest.MemoryOptions{Members: p.members[history.Karmada]})
+	p.members[history.OCM] = memory.New(memory.Options{Members: p.members[history.Karmada]})
 	w.Reconciler.Backends = p
 	w.Reconciler.MaxRemovalPercent = 50
 	p.oracle = oracle.New(p.facts, w.Clock.Now())
@@ -255,7 +256,7 @@ func (p *past) do(a history.Action) {
 		p.setCluster(a.Cluster)
 		if a.Verb == history.Leave { // what runs there goes along
 			for k := range p.kinds {
-				backendtest.Remove(p.members[history.Karmada], a.Cluster, p.ref(k))
+				p.members[history.Karmada].Remove(a.Cluster, p.ref(k))
 			}
 		}
 	}
@@ -330,11 +331,11 @@ func (p *past) deleteOne(a history.Action) {
 func (p *past) clear(a history.Action) {
 	p.oracle.Begin(a, p.Clock.Now())
 	for _, cluster := range p.facts.Names() {
-		backendtest.Remove(p.members[history.Karmada], cluster, p.ref(a.Workload))
+		p.members[history.Karmada].Remove(cluster, p.ref(a.Workload))
 		for _, companion := range manifest.Companions(a.Workload) {
 			obj := unstructured.Unstructured{Object: companion}
 			ref := backendtest.Ref{GVK: obj.GroupVersionKind(), NamespacedName: types.NamespacedName{Namespace: a.Workload.Namespace, Name: obj.GetName()}}
-			backendtest.Remove(p.members[history.Karmada], cluster, ref)
+			p.members[history.Karmada].Remove(cluster, ref)
 		}
 	}
 	p.see()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
@@ -43,7 +43,7 @@ func (w *world) rebuild() {
 }
 
 // of are a workload's objects on a backend.
-func (w *world) of(b *backendtest.MemoryBackend, identity types.UID) int {
+func (w *world) of(b *memory.Backend, identity types.UID) int {
 	w.t.Helper()
 	objects, err := b.Owned(context.Background(), backends.Query{Key: backends.Key{NamespacedName: key, UID: identity}})
 	if err != nil {
@@ -93,7 +93,7 @@ func TestARebuiltManagementClusterGoesOn(t *testing.T) {
 					t.Errorf("it is on %s, with %+v", fw.Status.Backend, fw.Status.Migration)
 				}
 				w.sameObjects(was)
-				other := map[string]*backendtest.MemoryBackend{"one": two, "two": w.backend}[wants]
+				other := map[string]*memory.Backend{"one": two, "two": w.backend}[wants]
 				if n := w.of(other, types.UID(fw.Status.Identity)); n != 0 {
 					t.Errorf("%d objects are left on the other backend", n)
 				}

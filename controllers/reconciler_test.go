@@ -27,6 +27,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 	"github.com/fleetworkload/fleetworkload/e2e/statuscheck"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
@@ -38,7 +39,7 @@ const template = `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector"
 	`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"nginx:1"}]}}}}`
 
 // registry has one backend of each name.
-type registry map[string]*backendtest.MemoryBackend
+type registry map[string]*memory.Backend
 
 func (r registry) Driver(name string) (backends.Driver, error) {
 	b, ok := r[name]
@@ -65,7 +66,7 @@ type world struct {
 	t        *testing.T
 	client   client.Client
 	backends registry
-	backend  *backendtest.MemoryBackend
+	backend  *memory.Backend
 	writes   int
 	sources  *fakeSources
 	*Reconciler
@@ -81,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, sources: &fakeSources{objects: map[sources.Ref]*unstructured.Unstructured{}}, backend: backendtest.NewMemory(backendtest.MemoryOptions{
+	w := &world{t: t, sources: &fakeSources{objects: map[sources.Ref]*unstructured.Unstructured{}}, backend: memory.New(memory.Options{
 		Clusters: []backends.Cluster{cluster("m1", "a"), cluster("m2", "b"), cluster("m3", "b")},
 	})}
 	w.backends = registry{"one": w.backend, "down": nil}
@@ -474,7 +475,7 @@ func TestWhatDoesNotDecodeIsLeftAlone(t *testing.T) {
 
 func TestTheBackendCanChangeWhileNothingRuns(t *testing.T) {
 	w := newWorld(t)
-	other := backendtest.NewMemory(backendtest.MemoryOptions{Auto: true})
+	other := memory.New(memory.Options{Auto: true})
 	w.backends["two"] = other
 	w.create(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "two" })
 	w.settle()
@@ -643,7 +644,7 @@ func TestDeleteWaitsForALostBackendAndNeedsNoneWhenNothingWasSent(t *testing.T) 
 }
 
 func TestEveryFailedCallIsTriedAgain(t *testing.T) {
-	for _, op := range []backendtest.Operation{backendtest.OpClusters, backendtest.OpObserve, backendtest.OpApply} {
+	for _, op := range []memory.Operation{memory.OpClusters, memory.OpObserve, memory.OpApply} {
 		t.Run(string(op), func(t *testing.T) {
 			w := newWorld(t)
 			w.create(divide(8))

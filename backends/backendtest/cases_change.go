@@ -179,7 +179,7 @@ func backendMarksSurvive(s *session) {
 	for _, obj := range owned {
 		if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator && len(obj.GetOwnerReferences()) == 0 {
 			ours = append(ours, obj)
-			s.edit(s.env.Backend, refOf(obj), mark)
+			s.edit(s.env.Backend, RefOf(obj), mark)
 		}
 	}
 	if len(ours) == 0 {
@@ -188,7 +188,7 @@ func backendMarksSurvive(s *session) {
 	s.noWrites("passes over a foreign mark", func() { s.passAWhile(p) })
 	s.converge(p.changed())
 	for _, obj := range ours {
-		live, err := s.env.Backend.Get(s.t.Context(), refOf(obj))
+		live, err := s.env.Backend.Get(s.t.Context(), RefOf(obj))
 		s.noError("get "+obj.GetName(), err)
 		if live.GetUID() == obj.GetUID() && !marked(live) {
 			s.t.Errorf("%s %s: the mark is gone: labels %v, annotations %v", obj.GetKind(), obj.GetName(),
@@ -197,7 +197,8 @@ func backendMarksSurvive(s *session) {
 	}
 }
 
-func refOf(obj *unstructured.Unstructured) Ref {
+// RefOf is the Ref of an object.
+func RefOf(obj *unstructured.Unstructured) Ref {
 	ref := Ref{GVK: obj.GroupVersionKind()}
 	ref.Namespace, ref.Name = obj.GetNamespace(), obj.GetName()
 	return ref

@@ -404,7 +404,7 @@ func (s *session) checkCompanions(p plan) {
 				if !c.NeededOn(t.cluster) || !t.writes() || c.Shared && slices.Contains(p.theirs, t.cluster) {
 					continue
 				}
-				ref := refOf(c.Object)
+				ref := RefOf(c.Object)
 				live, err := s.env.Member(t.cluster).Get(s.t.Context(), ref)
 				if err != nil {
 					return fmt.Sprintf("%s: %s %s: %v", t.cluster, ref.GVK.Kind, ref.Name, err)

@@ -88,11 +88,11 @@ func foreignOnBackend(s *session) {
 	p := s.newPlan("web", s.cluster(0))
 	foreign := s.env.Foreign(p.desired(true))
 	s.noError("create the foreign object", s.env.Backend.Create(s.t.Context(), foreign.DeepCopy()))
-	before, err := s.env.Backend.Get(s.t.Context(), refOf(foreign))
+	before, err := s.env.Backend.Get(s.t.Context(), RefOf(foreign))
 	s.noError("get the foreign object", err)
 	s.refused(p, backends.CodeNameConflict)
 	s.remove(p, v1alpha1.DeletionPolicyDelete)
-	after, err := s.env.Backend.Get(s.t.Context(), refOf(foreign))
+	after, err := s.env.Backend.Get(s.t.Context(), RefOf(foreign))
 	s.noError("get the foreign object", err)
 	if after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() || after.GetDeletionTimestamp() != nil {
 		s.t.Errorf("the foreign object was touched: %v became %v", before.Object["metadata"], after.Object["metadata"])

@@ -1,6 +1,5 @@
 // Package backendtest holds drivers to the contract of docs/driver-contract.md: Run is the conformance suite that every
-// driver passes, and MemoryBackend is a scriptable backend in memory, held to the same suite, for tests that need a
-// driver and no control plane.
+// driver passes.
 package backendtest
 
 import (

@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,9 +26,12 @@ import (
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
+	"github.com/fleetworkload/fleetworkload/backends/internal/relation"
 	"github.com/fleetworkload/fleetworkload/internal/refused"
 )
 
@@ -47,14 +47,8 @@ const (
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, clusterv1alpha1.Install, workv1alpha1.Install, workv1alpha2.Install,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("build scheme: %w", err)
-		}
-	}
-	return scheme, nil
+	kinds := runtime.NewSchemeBuilder(corev1.AddToScheme, clusterv1alpha1.Install, workv1alpha1.Install, workv1alpha2.Install)
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 // newCache holds policies and templates with our label, all bindings, Works and clusters. Neither bindings nor Works
@@ -88,13 +82,7 @@ func stripObject(obj any) (any, error) {
 		return obj, nil
 	}
 	delete(u.Object, "status")
-	var ours []metav1.ManagedFieldsEntry
-	for _, entry := range u.GetManagedFields() {
-		if entry.Manager == ssa.FieldOwner {
-			ours = append(ours, entry)
-		}
-	}
-	u.SetManagedFields(ours)
+	caches.KeepOwnFields(u)
 	return u, nil
 }
 
@@ -150,7 +138,7 @@ type watches struct {
 	kinds map[schema.GroupVersionKind]bool
 	// owners maps bindings to FleetWorkloads. It is filled by every call that reads a workload, so that after the first
 	// pass over all FleetWorkloads it knows all.
-	owners map[types.NamespacedName]map[types.NamespacedName]bool
+	owners relation.Relation[types.NamespacedName, types.NamespacedName]
 	notify func(types.NamespacedName)
 }
 
@@ -190,51 +178,24 @@ func bindingOf(w backends.Workload) types.NamespacedName {
 }
 
 func (w *watches) remember(q backends.Query) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.owners == nil {
-		w.owners = map[types.NamespacedName]map[types.NamespacedName]bool{}
-	}
-	readers := w.owners[bindingOf(q.Workload)]
-	if readers == nil {
-		readers = map[types.NamespacedName]bool{}
-		w.owners[bindingOf(q.Workload)] = readers
-	}
-	readers[q.Key.NamespacedName] = true
+	w.owners.Add(bindingOf(q.Workload), q.Key.NamespacedName)
 }
 
 func (w *watches) forget(q backends.Query) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	readers := w.owners[bindingOf(q.Workload)]
-	delete(readers, q.Key.NamespacedName)
-	if len(readers) == 0 {
-		delete(w.owners, bindingOf(q.Workload))
-	}
+	w.owners.Remove(bindingOf(q.Workload), q.Key.NamespacedName)
 }
 
 // tell notifies of all FleetWorkloads that look at a binding: whose it is can be another question, such as between one and its copy of
 // the same template.
 func (w *watches) tell(binding types.NamespacedName) {
-	w.mu.Lock()
-	readers := slices.Collect(maps.Keys(w.owners[binding]))
-	notify := w.notify
-	w.mu.Unlock()
-	if notify == nil {
-		return
-	}
-	for _, reader := range readers {
-		notify(reader)
+	for _, reader := range w.owners.Of(binding) {
+		w.tellName(reader)
 	}
 }
 
 func (w *watches) tellOwner(obj client.Object) {
-	namespace, name, ok := splitOwner(obj.GetAnnotations()[v1alpha1.AnnotationOwner])
-	w.mu.Lock()
-	notify := w.notify
-	w.mu.Unlock()
-	if ok && notify != nil {
-		notify(types.NamespacedName{Namespace: namespace, Name: name})
+	if owner, named := caches.Owner(obj); named {
+		w.tellName(owner)
 	}
 }
 
@@ -247,11 +208,6 @@ func (w *watches) tellName(name types.NamespacedName) {
 	if notify != nil {
 		notify(name)
 	}
-}
-
-func splitOwner(owner string) (namespace, name string, ok bool) {
-	namespace, name, err := toolscache.SplitMetaNamespaceKey(owner)
-	return namespace, name, err == nil && namespace != "" && name != ""
 }
 
 // Run watches the control plane until ctx ends.
@@ -271,19 +227,14 @@ func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) err
 // setUp starts the watches on Karmada's own kinds. A control plane that is not there yet, or not whole, is tried again.
 func (d *Driver) setUp(ctx context.Context) {
 	indexed := false
-	for {
+	err := wait.PollUntilContextCancel(ctx, startRetry, true, func(ctx context.Context) (bool, error) {
 		err := d.watchBase(ctx, &indexed)
-		if err == nil {
-			break
+		if err != nil {
+			d.log.Info("cannot watch the Karmada control plane yet", "cause", err.Error())
 		}
-		d.log.Info("cannot watch the Karmada control plane yet", "cause", err.Error())
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(startRetry):
-		}
-	}
-	if d.cache.WaitForCacheSync(ctx) {
+		return err == nil, nil
+	})
+	if err == nil && d.cache.WaitForCacheSync(ctx) {
 		d.watches.tellFleet()
 	}
 }
@@ -377,7 +328,7 @@ func (d *Driver) watchKind(ctx context.Context, w backends.Workload) error {
 	}
 	informer, err := d.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if meta.IsNoMatchError(err) {
-		return notServed(w.GVK, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
+		return backends.NotServed(w.GVK, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
 	}
 	if err != nil {
 		return backends.Classify("watch "+w.GVK.String(), err)
@@ -442,8 +393,8 @@ func asBinding(b *workv1alpha2.ClusterResourceBinding) *workv1alpha2.ResourceBin
 }
 
 func (w *watches) onWork() toolscache.ResourceEventHandler {
-	return handler(func(a, b *workv1alpha1.Work) bool { return a.ResourceVersion == b.ResourceVersion },
-		func(obj *workv1alpha1.Work) { w.tell(bindingOfWork(obj)) })
+	tell := func(obj *workv1alpha1.Work) { w.tell(bindingOfWork(obj)) }
+	return caches.Handler(tell, func(_, now *workv1alpha1.Work) { tell(now) }, tell)
 }
 
 func (w *watches) onCluster() toolscache.ResourceEventHandler {
@@ -452,35 +403,18 @@ func (w *watches) onCluster() toolscache.ResourceEventHandler {
 
 // onCustomization: any change may make room for ours, or take it.
 func (d *Driver) onCustomization() toolscache.ResourceEventHandler {
-	return handler(func(a, b *unstructured.Unstructured) bool { return a.GetResourceVersion() == b.GetResourceVersion() },
-		func(*unstructured.Unstructured) {
-			d.teacher.changed()
-			d.watches.tellFleet()
-		})
+	tell := func(*unstructured.Unstructured) {
+		d.teacher.changed()
+		d.watches.tellFleet()
+	}
+	return caches.Handler(tell, func(_, now *unstructured.Unstructured) { tell(now) }, tell)
 }
 
 // handler calls tell for objects that come and go, and for changes that are not the same.
 func handler[T client.Object](same func(a, b T) bool, tell func(T)) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if o, ok := obj.(T); ok && !isInInitialList {
-				tell(o)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			a, okA := before.(T)
-			b, okB := after.(T)
-			if okA && okB && !same(a, b) {
-				tell(b)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if o, ok := obj.(T); ok {
-				tell(o)
-			}
-		},
-	}
+	return caches.Handler(tell, func(before, now T) {
+		if !same(before, now) {
+			tell(now)
+		}
+	}, tell)
 }

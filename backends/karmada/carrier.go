@@ -224,10 +224,6 @@ func setMarks(obj *unstructured.Unstructured, labels, annotations map[string]str
 	obj.SetAnnotations(merge(obj.GetAnnotations(), annotations))
 }
 
-func isCarrier(w *workv1alpha1.Work) bool { return w.Labels[companions.Label] != "" }
-
-func isShared(w *workv1alpha1.Work) bool { return w.Labels[companions.Label] == companions.Shared }
-
 // carried is the object that a carrier delivers; nil when it cannot be read.
 func carried(w *workv1alpha1.Work) *unstructured.Unstructured { return newWork(w).manifest() }
 
@@ -260,7 +256,7 @@ func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready 
 	after := withNeed(live, need.Owning(key, want.elsewhere()))
 	if foreign, err := foreignCarrier(live, want, need.Users); err != nil || foreign {
 		step := carrierStep{}
-		if err == nil && isCarrier(live) {
+		if err == nil && companions.IsCarrier(live) {
 			// Being among its users keeps it when its owner goes.
 			step.patch = after
 		}
@@ -339,16 +335,14 @@ func foreignCarrier(live *workv1alpha1.Work, want carrier, users companions.User
 	owner := live.Labels[v1alpha1.LabelUID]
 	_, uses := users[types.UID(owner)]
 	switch {
-	case isCarrier(live) && owner == want.work.Labels[v1alpha1.LabelUID] && !claimed(live):
+	case companions.IsCarrier(live) && owner == want.work.Labels[v1alpha1.LabelUID] && !claimed(live):
 		return false, nil
 	case want.companion.Shared:
-		return !isCarrier(live) || uses || claimed(live), nil
-	case !isCarrier(live) || claimed(live):
+		return !companions.IsCarrier(live) || uses || claimed(live), nil
+	case !companions.IsCarrier(live) || claimed(live):
 		return false, companions.NameConflict(want.companion.Object, "a resource template on the Karmada control plane")
-	case isShared(live):
-		return false, companions.NameConflict(want.companion.Object, "FleetWorkloads whose pods refer to it")
 	default:
-		return false, companions.NameConflict(want.companion.Object, "FleetWorkload "+live.Annotations[v1alpha1.AnnotationOwner])
+		return false, companions.NameConflict(want.companion.Object, companions.Whose(live))
 	}
 }
 
@@ -360,16 +354,12 @@ func refuseCarried(desired backends.Desired, carrierAt func(types.NamespacedName
 		if err != nil {
 			return err
 		}
-		if live == nil || !isCarrier(live) || claimed(live) {
+		if live == nil || !companions.IsCarrier(live) || claimed(live) {
 			continue
-		}
-		whose := "FleetWorkload " + live.Annotations[v1alpha1.AnnotationOwner]
-		if isShared(live) {
-			whose = "FleetWorkloads whose pods refer to it"
 		}
 		return &backends.Error{
 			Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: desired.Workload.Name,
-			Message: fmt.Sprintf("%s is on %s already, as a companion of %s", titleOf(live), t.Cluster, whose),
+			Message: fmt.Sprintf("%s is on %s already, as a companion of %s", titleOf(live), t.Cluster, companions.Whose(live)),
 			Remedy:  "give this workload another name, leave that cluster out of spec.placement, or take the companion out there first",
 		}
 	}
@@ -417,7 +407,7 @@ func nextLeaving(
 	}
 	w, obj := newWork(live), carried(live)
 	what := "Karmada to leave " + w.cluster
-	if !inContact(fleet, w.cluster) {
+	if !fleet.InContact(w.cluster) {
 		what += ", which cannot be reached"
 	}
 	// What another Karmada has put there has Karmada's label too, by which it would be deleted.
@@ -485,7 +475,7 @@ func releasedFor(w *workv1alpha1.Work, key backends.Key) bool {
 // when it releases the object: that must not be what another backend, which has the same companions, has left behind.
 // want is nil for a companion that is no longer listed.
 func nextObserve(live *workv1alpha1.Work, want *carrier, key backends.Key) carrierStep {
-	if live == nil || live.DeletionTimestamp != nil || !isCarrier(live) || claimed(live) {
+	if live == nil || live.DeletionTimestamp != nil || !companions.IsCarrier(live) || claimed(live) {
 		return carrierStep{}
 	}
 	need := companions.ReadNeed(live.Annotations)

@@ -1,7 +1,6 @@
 package karmada
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -159,19 +158,11 @@ func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (b
 		selection.Unfit[c.Name] = backends.Without(q.Workload.GVK)
 	}
 	if len(chosen) > 0 && len(lacking) == len(chosen) {
-		return backends.Selection{}, notServed(q.Workload.GVK, "no chosen cluster serves it ("+list(lacking)+")",
+		return backends.Selection{}, backends.NotServed(q.Workload.GVK, "no chosen cluster serves it ("+list(lacking)+")",
 			"install its CRD on the clusters")
 	}
 	if len(chosen) == 0 {
 		selection.Message = "no cluster of Karmada matches spec.placement"
 	}
 	return selection, nil
-}
-
-func notServed(gvk schema.GroupVersionKind, why, remedy string) error {
-	return &backends.Error{
-		Code: backends.CodeKindNotServed, Field: "spec.template.kind",
-		Value:   fmt.Sprintf("%s %s", gvk.GroupVersion(), gvk.Kind),
-		Message: why, Remedy: remedy,
-	}
 }

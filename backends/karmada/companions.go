@@ -3,7 +3,6 @@ package karmada
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
@@ -77,7 +77,7 @@ func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fl
 			if !c.NeededOn(t.Cluster) {
 				continue
 			}
-			step, err := d.applyCarrier(ctx, desired, t, c, inContact(fleet, t.Cluster), &namespace, written)
+			step, err := d.applyCarrier(ctx, desired, t, c, fleet.InContact(t.Cluster), &namespace, written)
 			errs = append(errs, err)
 			if step.pending != "" {
 				out.pending = append(out.pending, t.Cluster+": "+step.pending)
@@ -99,7 +99,7 @@ func (d *Driver) applyCarrier(
 		return carrierStep{}, err
 	}
 	if live != nil {
-		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
+		d.created.Remove(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
 	want, err := written.carrier(desired.Key, t.Cluster, c, mayTakeOver(desired, t, c, live) && takesOver(live, t.Mode))
 	if err != nil {
@@ -132,7 +132,7 @@ func mayTakeOver(desired backends.Desired, t backends.Target, c backends.Compani
 		return false
 	}
 	return desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt ||
-		t.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && isCarrier(live) && adopts(live)
+		t.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && companions.IsCarrier(live) && adopts(live)
 }
 
 // createCarrier never touches a Work that is there: the cache may be behind.
@@ -202,7 +202,7 @@ func (d *Driver) leaveCarriers(
 			}
 			continue
 		}
-		if kept && !desired.Prune.Takes(isShared(w)) {
+		if kept && !desired.Prune.Takes(companions.IsShared(w)) {
 			continue
 		}
 		if arrived == nil {
@@ -277,7 +277,7 @@ func (d *Driver) leaveCarrier(
 
 // companionOf is what a carrier delivers.
 func companionOf(w *workv1alpha1.Work) backends.Companion {
-	c := backends.Companion{Object: carried(w), Shared: isShared(w)}
+	c := backends.Companion{Object: carried(w), Shared: companions.IsShared(w)}
 	if c.Object == nil {
 		c.Object = reference("v1", "Secret", w.Namespace, w.Name) // unknown, so nothing is told of it
 	}
@@ -293,13 +293,10 @@ func titleOf(w *workv1alpha1.Work) string {
 
 // removeCarrier deletes the Work as it was read; when it has changed since, it waits for the next look.
 func (d *Driver) removeCarrier(ctx context.Context, w *workv1alpha1.Work) error {
-	target := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
-	err := d.client.Delete(ctx, target, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return client.IgnoreNotFound(err)
+	if err := d.discard(ctx, newWork(w)); !apierrors.IsConflict(err) {
+		return err
 	}
-	op := fmt.Sprintf("delete work %s/%s", w.Namespace, w.Name)
-	return backends.Classify(op, err)
+	return nil
 }
 
 // deleteCarriers lets go of all companions of a workload that is gone. It returns what is awaited.
@@ -338,23 +335,13 @@ func (d *Driver) deleteCarriers(
 // unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
 func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
 	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(workv1alpha1.SchemeGroupVersion.WithKind("Work"))
-		err := client.IgnoreNotFound(d.client.Get(ctx, at, live))
-		if err != nil {
-			return false, backends.Classify("get work "+at.String(), err)
-		}
-		return live.UID != "", nil
+		there, err := caches.Lookup(ctx, d.client, workv1alpha1.SchemeGroupVersion.WithKind("Work"), at)
+		return there != nil, err
 	})
 }
 
 // mostNamed bounds how many companions a message names.
 const mostNamed = 5
-
-func inContact(fleet backends.Fleet, cluster string) bool {
-	c, known := fleet.Get(cluster)
-	return known && c.Ready == metav1.ConditionTrue
-}
 
 // observeCarriers adds to the reports what stands against a cluster's companions.
 func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *backends.Observation) error {
@@ -385,7 +372,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 			continue
 		}
 		w = newWork(live)
-		w.serve(report, query.Key)
+		companions.Serve(report, live, titleOf(live), query.Key)
 		if w.companion(report) {
 			title := titleOf(live)
 			foreign[title] = append(foreign[title], w.cluster)
@@ -393,9 +380,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		}
 	}
 	slices.SortFunc(o.Clusters, func(a, b backends.ClusterObservation) int { return strings.Compare(a.Cluster, b.Cluster) })
-	for _, title := range slices.Sorted(maps.Keys(foreign)) {
-		o.Notes = append(o.Notes, companions.ForeignNote(title, slices.Sorted(slices.Values(foreign[title]))))
-	}
+	o.Notes = append(o.Notes, companions.Notes(foreign, companions.ForeignNote)...)
 	return nil
 }
 
@@ -415,18 +400,6 @@ func (d *Driver) latest(ctx context.Context, query backends.Query, cached *workv
 	return now, nil
 }
 
-// serve adds for whom else Karmada goes on with a shared companion.
-func (w work) serve(o *backends.ClusterObservation, key backends.Key) {
-	others := companions.ReadNeed(w.Annotations).Owners(key.UID)
-	if !isShared(w.Work) || len(others) == 0 {
-		return
-	}
-	if o.Serves == nil {
-		o.Serves = map[string][]types.UID{}
-	}
-	o.Serves[titleOf(w.Work)] = others
-}
-
 // companion adds one companion's report to its cluster's. It tells whether it is somebody else's and used as it is.
 func (w work) companion(o *backends.ClusterObservation) (foreign bool) {
 	applied := w.applied()
@@ -434,7 +407,7 @@ func (w work) companion(o *backends.ClusterObservation) (foreign bool) {
 	switch {
 	case w.terminating() || w.preserved():
 		o.Presence = backends.PresenceOf(o.Removing() || o.Revision == "", o.Released())
-	case failed && conflicts(w) && isShared(w.Work):
+	case failed && conflicts(w) && companions.IsShared(w.Work):
 		return true
 	case failed:
 		title := titleOf(w.Work)
@@ -453,52 +426,18 @@ func (w work) companion(o *backends.ClusterObservation) (foreign bool) {
 	return false
 }
 
-// usersToTell are all users of a carrier when anything but its list of users has changed.
-func usersToTell(before, now *workv1alpha1.Work) []types.NamespacedName {
-	users := companions.ReadUsers(now.Annotations)
-	if before == nil {
-		return companions.Changed(nil, users, true)
-	}
-	former := companions.ReadUsers(before.Annotations)
-	owner := types.UID(now.Labels[v1alpha1.LabelUID])
-	_, owned := former[owner]
-	_, owns := users[owner]
-	otherwise := owned != owns || before.Generation != now.Generation || !maps.Equal(before.Labels, now.Labels) ||
-		before.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
-		!equality.Semantic.DeepEqual(before.Status, now.Status)
-	return companions.Changed(former, users, otherwise)
-}
-
 // onCarrier tells the users of carriers; see onWork for the Works of bindings.
 func (w *watches) onCarrier() toolscache.ResourceEventHandler {
-	tell := func(before, now *workv1alpha1.Work) {
-		if !isCarrier(now) {
+	tell := func(before, now *workv1alpha1.Work, same bool) {
+		if !companions.IsCarrier(now) {
 			return
 		}
-		for _, user := range usersToTell(before, now) {
+		for _, user := range companions.Changed(before, now, same) {
 			w.tellName(user)
 		}
 	}
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if o, ok := obj.(*workv1alpha1.Work); ok && !isInInitialList {
-				tell(nil, o)
-			}
-		},
-		UpdateFunc: func(before, after any) {
-			a, okA := before.(*workv1alpha1.Work)
-			b, okB := after.(*workv1alpha1.Work)
-			if okA && okB && a.ResourceVersion != b.ResourceVersion {
-				tell(a, b)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if o, ok := obj.(*workv1alpha1.Work); ok {
-				tell(nil, o)
-			}
-		},
-	}
+	alone := func(w *workv1alpha1.Work) { tell(w, w, false) }
+	return caches.Handler(alone, func(before, now *workv1alpha1.Work) {
+		tell(before, now, equality.Semantic.DeepEqual(before.Status, now.Status))
+	}, alone)
 }

@@ -1,11 +1,11 @@
 package karmada
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,6 +21,8 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
 // The gate makes one change reach a member once (R8), although it takes several objects on Karmada: while dispatching is
@@ -492,7 +494,7 @@ func withoutLost(want, have map[string]any) map[string]any {
 	out := make(map[string]any, len(want))
 	for key, value := range want {
 		other, found := have[key]
-		if !found && isZero(value) {
+		if !found && jsondiff.IsZero(value) {
 			continue
 		}
 		out[key] = withoutLostIn(value, other)
@@ -620,14 +622,4 @@ func withPlacement(policy *unstructured.Unstructured, b *workv1alpha2.ResourceBi
 }
 
 // list names at most five clusters, so that messages stay readable with a thousand of them.
-func list(clusters []string) string {
-	const most = 5
-	switch {
-	case len(clusters) == 0:
-		return "no cluster"
-	case len(clusters) > most:
-		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:most], ", "), len(clusters)-most)
-	default:
-		return strings.Join(clusters, ", ")
-	}
-}
+func list(clusters []string) string { return cmp.Or(brief.List(clusters), "no cluster") }

@@ -76,10 +76,10 @@ func (k *kinds) look(gvk schema.GroupVersionKind) error {
 	case err != nil && !apierrors.IsNotFound(err):
 		return backends.Classify(fmt.Sprintf("look up %s on the Karmada control plane", gvk), err)
 	case preferred == "":
-		err = notServed(gvk, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
+		err = backends.NotServed(gvk, "the Karmada control plane does not serve this kind", "install its CRD on the Karmada API server")
 	case preferred != gvk.Version:
 		other := schema.GroupVersion{Group: gvk.Group, Version: preferred}
-		err = notServed(gvk, "Karmada propagates only the preferred version of a kind, which is "+other.String(),
+		err = backends.NotServed(gvk, "Karmada propagates only the preferred version of a kind, which is "+other.String(),
 			"write apiVersion: "+other.String())
 	default:
 		err = nil

@@ -47,7 +47,7 @@ func setting(inMap bool) string {
 // through their Go types.
 func holding(base map[string]any, op jsondiff.Op) []jsondiff.Op {
 	value, inMap := lookup(base, op.Path)
-	if op.Op == jsondiff.OpAdd || !inMap || !isZero(value) {
+	if op.Op == jsondiff.OpAdd || !inMap || !jsondiff.IsZero(value) {
 		return []jsondiff.Op{op}
 	}
 	// On a map, add sets the key whether or not it is there.
@@ -67,7 +67,7 @@ func setWhole(base map[string]any, replicasPath []string, path string) string {
 			continue
 		}
 		value, inMap := lookup(base, path[:i])
-		if _, isMap := value.(map[string]any); isMap && inMap && isZero(value) {
+		if _, isMap := value.(map[string]any); isMap && inMap && jsondiff.IsZero(value) {
 			return path[:i]
 		}
 	}
@@ -113,32 +113,4 @@ func lookup(root any, pointer string) (value any, inMap bool) {
 		}
 	}
 	return value, inMap
-}
-
-// isZero tells whether a value may be lost: so may an object of such values, such as metadata with a creationTimestamp of
-// null, which Karmada's Lua drops.
-func isZero(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case string:
-		return v == ""
-	case bool:
-		return !v
-	case int64:
-		return v == 0
-	case float64:
-		return v == 0
-	case map[string]any:
-		for _, child := range v {
-			if !isZero(child) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return len(v) == 0
-	default:
-		return false
-	}
 }

@@ -42,9 +42,7 @@ func TestEventsAreForAllWhoLook(t *testing.T) {
 	w.forget(other)
 	expect(rightful.Key.Name)
 	w.forget(rightful)
-	if len(w.owners) != 0 {
-		t.Errorf("remembered: %v", w.owners)
-	}
+	expect()
 }
 
 // TestAWorkloadThatIsACompanion: Karmada would make its own Work of the carrier, under the feet of who has the companion.

@@ -66,7 +66,7 @@ func (l world) unseen(fleet backends.Fleet, now time.Time, except func(w work) b
 // unseenMessage says what is awaited of them; a cluster out of contact may take long.
 func unseenMessage(clusters []string, fleet backends.Fleet) string {
 	message := "Karmada to see what it has made on " + list(clusters)
-	lost := slices.DeleteFunc(slices.Clone(clusters), func(cluster string) bool { return inContact(fleet, cluster) })
+	lost := slices.DeleteFunc(slices.Clone(clusters), func(cluster string) bool { return fleet.InContact(cluster) })
 	if len(lost) > 0 {
 		message += "; out of contact: " + list(lost) + ". Bring it back, or unjoin it"
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,9 +24,9 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
-	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
 // Indexes of the cache.
@@ -48,12 +46,8 @@ const (
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.Install, clusterv1beta1.Install, metav1.AddMetaToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
+	kinds := runtime.NewSchemeBuilder(clusterv1.Install, clusterv1beta1.Install, metav1.AddMetaToScheme)
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 func cachedTypes() map[schema.GroupVersionKind]client.Object {
@@ -108,9 +102,7 @@ func packManifestWork(works *interned.Values, obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if _, err := stripManagedFields(u); err != nil {
-		return nil, err
-	}
+	caches.KeepOwnFields(u)
 	for _, part := range partsOf(u) {
 		part.in[part.key] = works.Of(part.in[part.key])
 	}
@@ -187,16 +179,9 @@ func sizeOf(value any) int {
 	}
 }
 
-// stripManagedFields keeps the entry that ssa.UpToDate compares.
 func stripManagedFields(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
-		var own []metav1.ManagedFieldsEntry
-		for _, entry := range o.GetManagedFields() {
-			if entry.Manager == ssa.FieldOwner {
-				own = append(own, entry)
-			}
-		}
-		o.SetManagedFields(own)
+		caches.KeepOwnFields(o)
 	}
 	return obj, nil
 }
@@ -297,17 +282,15 @@ func carriedKind(work *unstructured.Unstructured) (group, resource, namespace st
 // Run fills the caches and keeps them until ctx ends. While the hub cannot be reached, or lacks OCM's CRDs, it goes on
 // trying.
 func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
-	for {
+	err := wait.PollUntilContextCancel(ctx, retryStart, true, func(context.Context) (bool, error) {
 		err := d.checkKinds()
-		if err == nil {
-			break
+		if err != nil {
+			d.failed(err)
 		}
-		d.failed(err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(retryStart):
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // it is the end of the run
 	}
 	d.refused.Notify(func() { notify(types.NamespacedName{}) })
 	fleetChanged := make(chan struct{}, 1)
@@ -354,34 +337,19 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 		default:
 		}
 	}
+	come := func(obj client.Object) { d.changed(ctx, nil, obj, notify, kick) }
+	change := func(before, now client.Object) { d.changed(ctx, before, now, notify, kick) }
+	gone := func(obj client.Object) {
+		d.reports.forget(obj.GetUID())
+		d.contests.forget(obj.GetUID())
+		come(obj)
+	}
 	for gvk, obj := range cachedTypes() {
 		informer, err := d.cache.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err
 		}
-		handler := toolscache.ResourceEventHandlerDetailedFuncs{
-			AddFunc: func(obj any, isInInitialList bool) {
-				if !isInInitialList { // when the caches are full, all are told
-					d.changed(ctx, nil, obj, notify, kick)
-				}
-			},
-			UpdateFunc: func(old, obj any) {
-				if old.(client.Object).GetResourceVersion() != obj.(client.Object).GetResourceVersion() {
-					d.changed(ctx, old, obj, notify, kick)
-				}
-			},
-			DeleteFunc: func(obj any) {
-				if unknown, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-					obj = unknown.Obj
-				}
-				if o, ok := obj.(client.Object); ok {
-					d.reports.forget(o.GetUID())
-					d.contests.forget(o.GetUID())
-				}
-				d.changed(ctx, nil, obj, notify, kick)
-			},
-		}
-		if _, err := informer.AddEventHandler(handler); err != nil {
+		if _, err := informer.AddEventHandler(caches.Handler(come, change, gone)); err != nil {
 			return fmt.Errorf("%s: %w", gvk.Kind, err)
 		}
 	}
@@ -406,18 +374,15 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 		if err := d.cache.Get(ctx, key, placement); err == nil {
 			notifyOwner(placement, notify)
 		}
-		for _, workload := range d.successors.of(key) {
+		for _, workload := range d.successors.Of(key) {
 			notify(workload)
 		}
 	case *unstructured.Unstructured:
 		switch {
-		case isCarrier(o):
-			before, _ := old.(*unstructured.Unstructured)
-			for _, key := range usersToTell(before, o) {
-				notify(key)
-			}
+		case companions.IsCarrier(o):
+			notifyUsers(old, o, notify)
 		case o.GetLabels()[labelPrerequisite] != "":
-			for _, key := range d.needs.of(client.ObjectKeyFromObject(o)) {
+			for _, key := range d.needs.Of(client.ObjectKeyFromObject(o)) {
 				notify(key)
 			}
 		case o.GetKind() == bindingGVK.Kind:
@@ -430,27 +395,20 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 	}
 }
 
-// usersToTell are all users of a carrier when anything but its list of users has changed.
-func usersToTell(before, now *unstructured.Unstructured) []types.NamespacedName {
-	users := companions.ReadUsers(now.GetAnnotations())
-	if before == nil {
-		return companions.Changed(nil, users, true)
+func notifyUsers(old any, carrier *unstructured.Unstructured, notify func(types.NamespacedName)) {
+	before, changed := old.(*unstructured.Unstructured)
+	if !changed {
+		before = carrier
 	}
-	former := companions.ReadUsers(before.GetAnnotations())
-	owner := types.UID(now.GetLabels()[v1alpha1.LabelUID])
-	_, owned := former[owner]
-	_, owns := users[owner]
-	otherwise := owned != owns || before.GetGeneration() != now.GetGeneration() ||
-		before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero() ||
-		!maps.Equal(before.GetLabels(), now.GetLabels()) ||
-		!reflect.DeepEqual(before.Object["status"], now.Object["status"])
-	return companions.Changed(former, users, otherwise)
+	same := changed && reflect.DeepEqual(before.Object["status"], carrier.Object["status"])
+	for _, key := range companions.Changed(before, carrier, same) {
+		notify(key)
+	}
 }
 
 func notifyOwner(obj client.Object, notify func(types.NamespacedName)) {
-	namespace, name, ok := strings.Cut(obj.GetAnnotations()[v1alpha1.AnnotationOwner], "/")
-	if ok {
-		notify(types.NamespacedName{Namespace: namespace, Name: name})
+	if owner, named := caches.Owner(obj); named {
+		notify(owner)
 	}
 }
 

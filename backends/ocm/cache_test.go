@@ -46,14 +46,14 @@ func TestDecisionsOfFormerPlacements(t *testing.T) {
 		d.changed(t.Context(), nil, decision(placement), notify, func() { t.Error("the fleet has not changed") })
 		return keys
 	}
-	d.successors.add(types.NamespacedName{Namespace: "shop", Name: "fw-web-1"}, workload)
+	d.successors.Add(types.NamespacedName{Namespace: "shop", Name: "fw-web-1"}, workload)
 	if got := told("fw-web-1"); !slices.Equal(got, []types.NamespacedName{workload}) {
 		t.Errorf("told %v, want %v", got, workload)
 	}
 	if got := told("fw-api-1"); len(got) > 0 {
 		t.Errorf("told %v of a Placement that nobody waits for", got)
 	}
-	d.successors.drop(workload, nil)
+	d.successors.Drop(workload, nil)
 	if got := told("fw-web-1"); len(got) > 0 {
 		t.Errorf("told %v, who waits no longer", got)
 	}

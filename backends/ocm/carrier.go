@@ -66,12 +66,6 @@ func carrierName(obj *unstructured.Unstructured) string {
 	return bounded(strings.ToLower(prefix), hashOf(obj.GroupVersionKind().Group, obj.GetKind(), obj.GetNamespace(), obj.GetName()))
 }
 
-func isCarrier(obj *unstructured.Unstructured) bool { return obj.GetLabels()[companions.Label] != "" }
-
-func isShared(obj *unstructured.Unstructured) bool {
-	return obj.GetLabels()[companions.Label] == companions.Shared
-}
-
 // carried is the object that a carrier delivers.
 func carried(work *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: firstManifest(work)}

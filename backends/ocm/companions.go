@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
@@ -52,7 +53,7 @@ func (d *Driver) applyCarrier(
 		return "", err
 	}
 	if live != nil {
-		d.created.Seen(desired.Key.UID, client.ObjectKeyFromObject(live))
+		d.created.Remove(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
 	title := companions.Title(c.companion.Object)
 	in := intent{
@@ -161,15 +162,13 @@ func awaiting(title, what string) string {
 // foreignCarrier tells whether a carrier is somebody else's, who still uses it. That refuses a companion of one's own.
 func foreignCarrier(live *unstructured.Unstructured, c carrier, users companions.Users) (bool, error) {
 	owner := live.GetLabels()[v1alpha1.LabelUID]
-	if isCarrier(live) && owner == c.work.GetLabels()[v1alpha1.LabelUID] {
+	if companions.IsCarrier(live) && owner == c.work.GetLabels()[v1alpha1.LabelUID] {
 		return false, nil
 	}
 	_, uses := users[types.UID(owner)]
 	switch {
-	case !c.companion.Shared && isShared(live):
-		return false, companions.NameConflict(c.companion.Object, "FleetWorkloads whose pods refer to it")
 	case !c.companion.Shared:
-		return false, companions.NameConflict(c.companion.Object, "FleetWorkload "+live.GetAnnotations()[v1alpha1.AnnotationOwner])
+		return false, companions.NameConflict(c.companion.Object, companions.Whose(live))
 	default:
 		return uses, nil
 	}
@@ -263,19 +262,19 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 		case wanted[client.ObjectKeyFromObject(live)], !kept && !p.desired.Removes(cluster):
 			continue
 		case kept && target.observes():
-			step, err := d.giveUpCarrier(ctx, live, p.desired.Key, inContact(fleet, cluster))
+			step, err := d.giveUpCarrier(ctx, live, p.desired.Key, fleet.InContact(cluster))
 			errs = append(errs, err)
 			if step != "" {
 				waiting = append(waiting, cluster+": "+step)
 			}
 			continue
-		case kept && !p.desired.Prune.Takes(isShared(live)):
+		case kept && !p.desired.Prune.Takes(companions.IsShared(live)):
 			continue
 		case kept && !d.hasArrived(running[cluster], target), !kept && running[cluster] != nil:
 			waiting = append(waiting, cluster+": the workload to do without "+companions.Title(carried(live)))
 			continue
 		}
-		step, err := d.leaveCarrier(ctx, live, p.desired.Key, intent{policy: v1alpha1.DeletionPolicyDelete, ready: inContact(fleet, cluster)})
+		step, err := d.leaveCarrier(ctx, live, p.desired.Key, intent{policy: v1alpha1.DeletionPolicyDelete, ready: fleet.InContact(cluster)})
 		errs = append(errs, err)
 		if step != "" {
 			waiting = append(waiting, cluster+": "+step)
@@ -306,7 +305,7 @@ func (d *Driver) giveUpCarrier(ctx context.Context, live *unstructured.Unstructu
 	if err != nil {
 		return "", err
 	}
-	c := backends.Companion{Object: carried(live), Shared: isShared(live)}
+	c := backends.Companion{Object: carried(live), Shared: companions.IsShared(live)}
 	need := companions.ReadNeed(live.GetAnnotations()).Observing(key)
 	if need.Owned() { // others go on being served
 		return "", d.patchCarrier(ctx, live, asWritten(live, asBefore(live, carrierFromLive(live)), need), c)
@@ -321,7 +320,7 @@ func (d *Driver) leaveCarrier(
 	ctx context.Context, live *unstructured.Unstructured, key backends.Key, in intent,
 ) (waiting string, err error) {
 	obj := carried(live)
-	c := backends.Companion{Object: obj, Shared: isShared(live)}
+	c := backends.Companion{Object: obj, Shared: companions.IsShared(live)}
 	r, err := d.reports.read(live)
 	if err != nil {
 		return "", err
@@ -383,7 +382,7 @@ func (d *Driver) deleteCarriers(
 	var waiting []string
 	var errs []error
 	for _, live := range carriers {
-		in.ready = inContact(fleet, live.GetNamespace())
+		in.ready = fleet.InContact(live.GetNamespace())
 		step, err := d.leaveCarrier(ctx, live, key, in)
 		errs = append(errs, err)
 		if step != "" {
@@ -400,19 +399,9 @@ func (d *Driver) deleteCarriers(
 // unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
 func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
 	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
-		there, err := d.onHub(ctx, at)
+		there, err := caches.Lookup(ctx, d.hub, manifestWorkGVK, at)
 		return there != nil, err
 	})
-}
-
-// onHub is what the hub has of a ManifestWork; nil when there is none.
-func (d *Driver) onHub(ctx context.Context, at types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(manifestWorkGVK)
-	if err := d.hub.Get(ctx, at, live); err != nil {
-		return nil, explain("get ManifestWork "+at.String(), client.IgnoreNotFound(err))
-	}
-	return live, nil
 }
 
 // observeCarriers adds to the reports what stands against a cluster's companions.
@@ -448,18 +437,9 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		case usedAsSent:
 		}
 	}
-	o.Notes = append(o.Notes, notes(foreign, companions.ForeignNote)...)
-	o.Notes = append(o.Notes, notes(elsewhere, companions.ElsewhereNote)...)
+	o.Notes = append(o.Notes, companions.Notes(foreign, companions.ForeignNote)...)
+	o.Notes = append(o.Notes, companions.Notes(elsewhere, companions.ElsewhereNote)...)
 	return nil
-}
-
-// notes are those on companions, by title.
-func notes(by map[string][]string, note func(title string, clusters []string) string) []string {
-	var all []string
-	for _, title := range slices.Sorted(maps.Keys(by)) {
-		all = append(all, note(title, slices.Sorted(slices.Values(by[title]))))
-	}
-	return all
 }
 
 // carriersToReport are the workload's carriers, as the query wants them read.
@@ -497,12 +477,7 @@ func (r report) serve(live *unstructured.Unstructured, o *backends.ClusterObserv
 	if !s.released() && len(others) == 0 {
 		o.Presence = backends.PresenceOf(o.Removing(), false)
 	}
-	if isShared(live) && len(others) > 0 {
-		if o.Serves == nil {
-			o.Serves = map[string][]types.UID{}
-		}
-		o.Serves[companions.Title(carried(live))] = others
-	}
+	companions.Serve(o, live, companions.Title(carried(live)), key)
 	if !s.observe && !s.elsewhere {
 		o.Marks = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.Marks, r.marks()))))
 	}
@@ -519,7 +494,7 @@ func (r report) companion(live *unstructured.Unstructured, o *backends.ClusterOb
 		o.Presence = backends.PresenceOf(o.Removing() || o.Revision == "", o.Released())
 	case s.elsewhere:
 		return usedElsewhere
-	case asked && isShared(live):
+	case asked && companions.IsShared(live):
 		return usedForeign
 	case asked:
 		o.Conflict, o.Applied, o.Message = true, metav1.ConditionFalse, companions.ForeignMessage(title)

@@ -37,7 +37,7 @@ func (d *Driver) shipDefinitions(ctx context.Context, query backends.Query, unfi
 func (d *Driver) shipDefinition(ctx context.Context, query backends.Query, cluster string) (waiting string, err error) {
 	name := query.Workload.Resource + "." + query.Workload.GVK.Group
 	at := newObject(manifestWorkGVK, cluster, definitionWorkName(query.Workload.GVK.Group, query.Workload.Resource))
-	d.needs.add(client.ObjectKeyFromObject(at), query.Key.NamespacedName)
+	d.needs.Add(client.ObjectKeyFromObject(at), query.Key.NamespacedName)
 	live, err := d.cached(ctx, at)
 	if err != nil {
 		return "", err

@@ -23,11 +23,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
+	"github.com/fleetworkload/fleetworkload/backends/internal/relation"
 	"github.com/fleetworkload/fleetworkload/internal/refused"
 )
 
@@ -39,10 +42,12 @@ type Driver struct {
 	// hub reads from the API server and writes to it.
 	hub    client.Client
 	synced atomic.Bool
-	needs  needs
+	// needs are the workloads that are about to use the ManifestWork of a prerequisite, and have none yet that would show it: it is not
+	// pruned too early, and they are woken up. One that is pruned all the same is made again on the next pass.
+	needs relation.Relation[types.NamespacedName, types.NamespacedName]
 	// successors are the workloads whose Placement can only be made once the decisions of a former one of its name are gone.
 	// Those no longer lead to their workload by themselves.
-	successors needs
+	successors relation.Relation[types.NamespacedName, types.NamespacedName]
 	// stored are parts of cached ManifestWorks.
 	stored interned.Values
 	// reports spare reading again what has not changed.
@@ -296,7 +301,7 @@ func (d *Driver) worksToReport(ctx context.Context, query backends.Query) ([]*un
 	}
 	var works []*unstructured.Unstructured
 	for i := range list.Items {
-		if !isCarrier(&list.Items[i]) {
+		if !companions.IsCarrier(&list.Items[i]) {
 			works = append(works, &list.Items[i])
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/options"
 )
 
@@ -302,7 +303,7 @@ func TestExecutor(t *testing.T) {
 		}
 		strictly(t, obj)
 		var want any
-		if obj.GetLabels()[labelPrerequisite] == "" && !isShared(obj) {
+		if obj.GetLabels()[labelPrerequisite] == "" && !companions.IsShared(obj) {
 			want = deployer
 		}
 		if diff := cmp.Diff(want, executorOf(obj)); diff != "" {

@@ -2,7 +2,6 @@ package ocm
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // unfit are those of the chosen clusters that do not serve the kind, as they said when they were asked for the object.
@@ -27,7 +26,7 @@ func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []strin
 		if err != nil {
 			return nil, err
 		}
-		if !r.isUnserved() || !slices.Contains(chosen, r.cluster) || !inContact(fleet, r.cluster) {
+		if !r.isUnserved() || !slices.Contains(chosen, r.cluster) || !fleet.InContact(r.cluster) {
 			continue
 		}
 		if lacking == nil {
@@ -36,12 +35,8 @@ func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []strin
 		lacking[r.cluster] = backends.Without(query.Workload.GVK)
 	}
 	if len(chosen) > 0 && len(lacking) == len(chosen) {
-		return lacking, &backends.Error{
-			Code: backends.CodeKindNotServed, Field: "spec.template.kind",
-			Value:   fmt.Sprintf("%s %s", query.Workload.GVK.GroupVersion(), query.Workload.GVK.Kind),
-			Message: "no chosen cluster serves it (" + companions.List(chosen) + ")",
-			Remedy:  "install its CRD on the clusters",
-		}
+		return lacking, backends.NotServed(query.Workload.GVK, "no chosen cluster serves it ("+brief.List(chosen)+")",
+			"install its CRD on the clusters")
 	}
 	return lacking, nil
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
@@ -198,10 +199,7 @@ func (p *past) writeTable(out io.Writer, now time.Time) error {
 		}
 		row := none
 		if known {
-			row = strings.Join(lines[:min(len(lines), mostChanges)], "; ")
-			if more := len(lines) - mostChanges; more > 0 {
-				row += fmt.Sprintf("; and %d more", more)
-			}
+			row = brief.Clauses(lines, mostChanges)
 		}
 		mark := ""
 		if i == p.present {

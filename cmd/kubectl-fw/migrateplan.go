@@ -10,9 +10,13 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
 )
+
+// mostNames is how many clusters one line names.
+const mostNames = 8
 
 // write shows the problems, what happens to each cluster, and the order of it.
 func (r *rehearsal) write(out io.Writer) error {
@@ -62,7 +66,7 @@ func (r *rehearsal) notes() []string {
 		}
 	}
 	if len(more) > 0 {
-		out = append(out, "clusters that it is being taken off are not shown: "+some(more))
+		out = append(out, "clusters that it is being taken off are not shown: "+brief.First(more, mostNames))
 	}
 	return out
 }
@@ -124,7 +128,7 @@ func (r *rehearsal) writeOrder(out io.Writer) {
 			continue
 		}
 		say("wave %d, %s: %s confirms that %s has stopped, then %s takes over with the replicas as they are",
-			wave, some(names), lowest(r.from.kind), r.from.name, r.to)
+			wave, brief.First(names, mostNames), lowest(r.from.kind), r.from.name, r.to)
 		fmt.Fprintln(out, "   goes on when applied, with the same objects and pods' revision, no fewer pods ready and no worse health")
 		r.writeGate(out, wave)
 	}
@@ -172,13 +176,4 @@ func lowest(kind config.Type) string {
 		return "each Work"
 	}
 	return "each ManifestWork"
-}
-
-// some names the first of many.
-func some(names []string) string {
-	const most = 8
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	workv1 "open-cluster-management.io/api/work/v1"
-
-	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 // fanOut compares how long it takes to bring a workload, and then another image of it, to many clusters: by a
@@ -69,34 +66,16 @@ const (
 
 // fanOutComparisons measures in rounds and returns the lines. Progress and what explains the figures go to progress.
 func fanOutComparisons(ctx context.Context, clusters, rounds int, progress io.Writer) (results []result, err error) {
-	dir, err := os.MkdirTemp("", "fleetworkload-bench-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	h, err := startHub(ctx, dir, clusters, progress)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, h.lab.Stop()) }()
-	kubeconfig := h.lab.Kubeconfig()
-	o, err := startOperator(ctx, dir, kubeconfig, []config.Backend{ocmBackend(kubeconfig)}, progress)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, o.stop()) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	m, err := startMembers(ctx, h.config, h.Client)
-	if err != nil {
-		return nil, err
-	}
-	f := &fanOut{hub: h, members: m, operator: o}
-	f.processes = append(h.lab.Processes(), o.command.Process.Pid, os.Getpid())
-	if err := f.run(ctx, rounds, progress); err != nil {
-		return nil, errors.Join(err, o.check(), h.lab.Check(context.WithoutCancel(ctx)))
-	}
-	return f.results(clusters), nil
+	err = onHub(ctx, clusters, progress, func(ctx context.Context, h *hub, o *operator, m *members) error {
+		f := &fanOut{hub: h, members: m, operator: o}
+		f.processes = append(h.lab.Processes(), o.command.Process.Pid, os.Getpid())
+		if err := f.run(ctx, rounds, progress); err != nil {
+			return err
+		}
+		results = f.results(clusters)
+		return nil
+	})
+	return results, err
 }
 
 // run begins with a FleetWorkload that stays. It shows what others have to write, and leaves on the clusters what all

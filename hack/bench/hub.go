@@ -26,6 +26,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
+	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 const (
@@ -42,6 +43,39 @@ type hub struct {
 	lab      *lab.OCMHub
 	config   *rest.Config
 	clusters []string
+}
+
+// onHub starts a hub with so many clusters, what answers for them, and the operator, has f measure, and ends it all. With f's error it tells
+// what else was wrong.
+func onHub(
+	ctx context.Context, clusters int, progress io.Writer, f func(ctx context.Context, h *hub, o *operator, m *members) error,
+) (err error) {
+	dir, err := os.MkdirTemp("", "fleetworkload-bench-")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	h, err := startHub(ctx, dir, clusters, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.lab.Stop()) }()
+	kubeconfig := h.lab.Kubeconfig()
+	o, err := startOperator(ctx, dir, kubeconfig, []config.Backend{ocmBackend(kubeconfig)}, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.stop()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m, err := startMembers(ctx, h.config, h.Client)
+	if err != nil {
+		return err
+	}
+	if err := f(ctx, h, o, m); err != nil {
+		return errors.Join(err, o.check(), h.lab.Check(context.WithoutCancel(ctx)))
+	}
+	return nil
 }
 
 // startHub starts a hub with so many clusters.

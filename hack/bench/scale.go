@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 // scalePatience is how long one step may take for each thousand of ManifestWorks, and for twice as many.
@@ -56,35 +53,19 @@ func measureScale(ctx context.Context, o options, progress io.Writer) (ok bool, 
 	if err != nil {
 		return false, err
 	}
-	dir, err := os.MkdirTemp("", "fleetworkload-bench-")
-	if err != nil {
-		return false, fmt.Errorf("make a folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	h, err := startHub(ctx, dir, clusters, progress)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, h.lab.Stop()) }()
-	kubeconfig := h.lab.Kubeconfig()
-	s := &scale{hub: h, rest: o.rest, progress: progress}
-	if s.operator, err = startOperator(ctx, dir, kubeconfig, []config.Backend{ocmBackend(kubeconfig)}, progress); err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, s.operator.stop()) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if s.members, err = startMembers(ctx, h.config, h.Client); err != nil {
-		return false, err
-	}
-	if s.seen, err = watchReady(ctx, h); err != nil {
-		return false, err
-	}
+	s := &scale{rest: o.rest, progress: progress}
 	for i := range workloads {
 		s.names = append(s.names, fmt.Sprintf("web-%04d", i))
 	}
-	if err := s.run(ctx); err != nil {
-		return false, errors.Join(err, s.operator.check(), h.lab.Check(context.WithoutCancel(ctx)))
+	err = onHub(ctx, clusters, progress, func(ctx context.Context, h *hub, o *operator, m *members) (err error) {
+		s.hub, s.operator, s.members = h, o, m
+		if s.seen, err = watchReady(ctx, h); err != nil {
+			return err
+		}
+		return s.run(ctx)
+	})
+	if err != nil {
+		return false, err
 	}
 	ok = true
 	for _, line := range s.lines {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // maxNamed is how many clusters a message names.
@@ -284,8 +285,5 @@ func named(rows []v1alpha1.ClusterStatus, holds func(v1alpha1.ClusterStatus) boo
 
 func list(names []string) string {
 	slices.Sort(names)
-	if len(names) > maxNamed {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
-	}
-	return strings.Join(names, ", ")
+	return brief.First(names, maxNamed)
 }

@@ -1,7 +1,10 @@
-// Package brief keeps messages within the room that an object has for them.
+// Package brief keeps messages within the room that an object has for them, and that a reader has.
 package brief
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // more stands at the end of a message that was cut.
 const more = "..."
@@ -30,4 +33,20 @@ func Fit(messages []string, most int) []string {
 		most -= len(out[i])
 	}
 	return out
+}
+
+// List names the first five, as many as a reader takes in at a glance.
+func List(names []string) string { return First(names, 5) }
+
+// First names the first so many of a list, and tells how many more there are.
+func First(names []string, most int) string { return join(names, most, ", ", " ") }
+
+// Clauses is First for what is longer than a name.
+func Clauses(clauses []string, most int) string { return join(clauses, most, "; ", "; ") }
+
+func join(all []string, most int, between, last string) string {
+	if more := len(all) - most; more > 0 {
+		return fmt.Sprintf("%s%sand %d more", strings.Join(all[:most], between), last, more)
+	}
+	return strings.Join(all, between)
 }

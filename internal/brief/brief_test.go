@@ -6,6 +6,21 @@ import (
 	"testing"
 )
 
+// A list says how many of it are not named; what just fits is written out.
+func TestList(t *testing.T) {
+	names := strings.Split("abcdefgh", "")
+	for n, want := range map[int]string{0: "", 1: "a", 5: "a, b, c, d, e", 6: "a, b, c, d, e and 1 more", 8: "a, b, c, d, e and 3 more"} {
+		if got := List(names[:n]); got != want {
+			t.Errorf("%d names: %q, want %q", n, got, want)
+		}
+	}
+	for n, want := range map[int]string{0: "", 2: "a; b", 3: "a; b; and 1 more", 8: "a; b; and 6 more"} {
+		if got := Clauses(names[:n], 2); got != want {
+			t.Errorf("%d clauses: %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestFit(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for name, test := range map[string]struct {

@@ -10,11 +10,11 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // Asked is what a spec says about where replicas run.
@@ -367,10 +367,4 @@ func rows(counts map[string]count, decided map[string]int32, before []v1alpha1.C
 }
 
 // String lists the first clusters of a removal.
-func (r Removal) String() string {
-	const most = 5
-	if n := len(r.Clusters) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(r.Clusters[:most], ", "), n)
-	}
-	return strings.Join(r.Clusters, ", ")
-}
+func (r Removal) String() string { return brief.List(r.Clusters) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
 // obj is an object by its apiVersion, kind, namespace and name, with / between.
@@ -75,13 +76,8 @@ func TestChoose(t *testing.T) {
 // Many are shortened, for a person; what just fits is written out.
 func TestManyAreShortened(t *testing.T) {
 	names := strings.Fields("a b c d e f g h i j k l m n")
-	for n, want := range map[int]string{0: "", 1: "a", 5: "a, b, c, d, e", 6: "a, b, c, d, e and 1 more", 8: "a, b, c, d, e and 3 more"} {
-		if got := list(names[:n]); got != want {
-			t.Errorf("%d names: %q, want %q", n, got, want)
-		}
-	}
 	for n, want := range map[int]string{12: "l", 13: "# and 1 more alike", 14: "# and 2 more alike"} {
-		if got := brief(names[:n]); len(got) != min(n, 13) || got[len(got)-1] != want {
+		if got := shortened(names[:n]); len(got) != min(n, 13) || got[len(got)-1] != want {
 			t.Errorf("%d commands: %q, want them to end with %q", n, got, want)
 		}
 	}
@@ -130,12 +126,12 @@ func TestNameFor(t *testing.T) {
 
 func TestIsEmpty(t *testing.T) {
 	for _, said := range []any{true, "a", int64(-1), 0.5, []any{nil}, map[string]any{"a": map[string]any{"b": 1.5}}, struct{}{}} {
-		if isEmpty(said) {
+		if jsondiff.IsZero(said) {
 			t.Errorf("%#v says nothing", said)
 		}
 	}
 	for _, none := range []any{nil, false, "", int64(0), 0.0, []any{}, map[string]any{"a": map[string]any{"b": nil}, "c": []any{}}} {
-		if !isEmpty(none) {
+		if !jsondiff.IsZero(none) {
 			t.Errorf("%#v says something", none)
 		}
 	}

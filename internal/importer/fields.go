@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -72,7 +72,7 @@ func (d *draft) rest(obj *unstructured.Unstructured, spec any, remarks []remark)
 }
 
 func (d *draft) walk(obj *unstructured.Unstructured, value any, path, bare string, remarks []remark) {
-	if isEmpty(value) {
+	if jsondiff.IsZero(value) {
 		return
 	}
 	i := slices.IndexFunc(remarks, func(r remark) bool { return r.field == bare })
@@ -113,33 +113,6 @@ func plain(value any) (out any) {
 	return out
 }
 
-// isEmpty tells whether a value says nothing; false and 0 do in the types of the APIs that are read here.
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case bool:
-		return !v
-	case string:
-		return v == ""
-	case int64:
-		return v == 0
-	case float64:
-		return v == 0
-	case map[string]any:
-		for _, child := range v {
-			if !isEmpty(child) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return len(v) == 0
-	default:
-		return false
-	}
-}
-
 // clean is a manifest without what is not its author's, as the operator would send it.
 func clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	out, _ := plan.Bare(obj)
@@ -175,13 +148,4 @@ func withoutNulls(value any) any {
 	default:
 		return value
 	}
-}
-
-// list names some of many.
-func list(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

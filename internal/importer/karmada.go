@@ -13,6 +13,7 @@ import (
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // executionPrefix begins the namespaces of Works (names.GenerateExecutionSpaceName in github.com/karmada-io/karmada pkg/util/names).
@@ -117,7 +118,7 @@ func (d *draft) propagation(policy *unstructured.Unstructured) error {
 		spec.SchedulerName = ""
 	}
 	if others := d.others(spec.ResourceSelectors); len(others) > 0 {
-		d.note("%s also selects %s: none of that is imported, and it stays as it is", title(policy), list(others))
+		d.note("%s also selects %s: none of that is imported, and it stays as it is", title(policy), brief.List(others))
 	}
 	spec.PropagateDeps, spec.Association, spec.SchedulePriority = false, false, nil
 	spec.ConflictResolution, spec.ResourceSelectors = "", nil

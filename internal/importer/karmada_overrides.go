@@ -87,7 +87,7 @@ func (d *draft) karmadaOverrides(policies []*unstructured.Unstructured) error {
 		former := formerRule(spec)
 		if len(rules) == 0 {
 			rules, at = []policyv1alpha1.RuleWithCluster{former}, "spec%.0d"
-		} else if !isEmpty(plain(former)) {
+		} else if !jsondiff.IsZero(plain(former)) {
 			d.note("%s: targetCluster and overriders have no effect on Karmada beside overrideRules, and are left out", title(policy))
 		}
 		for i := range rules {
@@ -119,7 +119,7 @@ func (r *ruleDraft) make(name, at string, rule *policyv1alpha1.RuleWithCluster) 
 		if none || r.leftOver(r.object, at+".targetCluster", rule.TargetCluster) {
 			return nil
 		}
-		if !isEmpty(plain(selector)) {
+		if !jsondiff.IsZero(plain(selector)) {
 			r.override.Clusters = selector
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 func encoded(value any) (*runtime.RawExtension, error) {
@@ -152,7 +153,7 @@ func (d *draft) unknownNames(object, field string, names []string, none bool) {
 	if len(names) == 0 {
 		return
 	}
-	u := Unexpressed{Object: object, Field: field, Value: list(names),
+	u := Unexpressed{Object: object, Field: field, Value: brief.List(names),
 		Reason:  "the backend knows no such cluster, and a FleetWorkload may not name one",
 		Instead: "nothing, if it is gone; else register it, and add it to the FleetWorkload"}
 	if none {
@@ -335,7 +336,7 @@ func (d *draft) divide(object string, replicas map[string]int32) {
 	}
 	if none := byNumber[0]; len(none) > 0 {
 		slices.Sort(none)
-		d.cannot(Unexpressed{Object: object, Field: "spec.replicas", Value: "0 on " + list(none),
+		d.cannot(Unexpressed{Object: object, Field: "spec.replicas", Value: "0 on " + brief.List(none),
 			Reason:  "a cluster that gets nothing of a total does not get the workload",
 			Instead: "run one replica there, or delete the object by hand: it stays as it is otherwise, and belongs to nobody"})
 		delete(byNumber, 0)

@@ -10,6 +10,7 @@ import (
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // command is a kubectl command about an object.
@@ -94,7 +95,7 @@ func (d *draft) whichToo(policy *unstructured.Unstructured) string {
 	var spec policyv1alpha1.PropagationSpec
 	peek(policy, &spec)
 	if others := d.others(spec.ResourceSelectors); len(others) > 0 {
-		return fmt.Sprintf("also those of %s, which the policy selects too: set it back afterwards", list(others))
+		return fmt.Sprintf("also those of %s, which the policy selects too: set it back afterwards", brief.List(others))
 	}
 	return "whatever becomes of the template"
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
@@ -272,7 +273,7 @@ func (d *draft) isOwnNamespace(obj *unstructured.Unstructured) bool {
 // unlike tells of a companion that is not the same on all clusters.
 func (d *draft) unlike(from string, copies map[string]*unstructured.Unstructured, clusters []string, all int) {
 	if len(clusters) < all {
-		d.cannot(Unexpressed{Object: from, Field: "the whole object", Value: "on " + list(clusters) + " alone",
+		d.cannot(Unexpressed{Object: from, Field: "the whole object", Value: "on " + brief.List(clusters) + " alone",
 			Reason:  "a companion goes to every cluster of the workload",
 			Instead: "let it, or take it out of spec.companions and keep it as it is carried now"})
 	}

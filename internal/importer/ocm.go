@@ -11,6 +11,7 @@ import (
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
@@ -135,7 +136,7 @@ func (d *draft) carriers(works []*unstructured.Unstructured, set *unstructured.U
 	d.fw.Spec.Placement.Clusters = d.these(clusters)
 	for _, w := range works[1:] {
 		if fields := differingOptions(works[0], w); len(fields) > 0 {
-			d.cannot(Unexpressed{Object: title(w), Field: "spec", Value: list(fields),
+			d.cannot(Unexpressed{Object: title(w), Field: "spec", Value: brief.List(fields),
 				Reason: "these differ, and all clusters get what " + title(works[0]) + " has", Instead: "do without the difference"})
 		}
 	}
@@ -266,7 +267,7 @@ func (d *draft) deleteOption(object, at string, o *workv1.DeleteOption) {
 		}
 		orphans := d.fw.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
 		if len(others) > 0 || orphans && len(d.fw.Spec.Companions) > 0 {
-			d.cannot(Unexpressed{Object: object, Field: at + ".selectivelyOrphans", Value: list(others),
+			d.cannot(Unexpressed{Object: object, Field: at + ".selectivelyOrphans", Value: brief.List(others),
 				Reason:  "deletionPolicy is for the workload and all its companions",
 				Instead: "see whether deletionPolicy of the FleetWorkload is right for all of them"})
 		}

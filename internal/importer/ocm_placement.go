@@ -13,6 +13,8 @@ import (
 	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
 // replicaSet says what a ManifestWorkReplicaSet comes to. clusters are those that have its ManifestWorks.
@@ -98,7 +100,7 @@ func (d *draft) ocmPlacements(set *unstructured.Unstructured, placements []*unst
 func (d *draft) bindings(object string, spec *clusterv1beta1.PlacementSpec) {
 	sets := "every set that is bound there"
 	if len(spec.ClusterSets) > 0 {
-		sets = "the sets " + list(spec.ClusterSets)
+		sets = "the sets " + brief.List(spec.ClusterSets)
 	}
 	d.note("%s chooses from %s. The operator's Placement is in namespace %s, where the sets have to be bound too, by a ManagedClusterSetBinding or by ocm.clusterSets of its configuration",
 		object, sets, d.fw.Namespace)
@@ -108,7 +110,7 @@ func (d *draft) bindings(object string, spec *clusterv1beta1.PlacementSpec) {
 func (d *draft) placementOptions(spec *clusterv1beta1.PlacementSpec) error {
 	option := map[string]any{}
 	for name, value := range map[string]any{"clusterSets": spec.ClusterSets, "prioritizerPolicy": spec.PrioritizerPolicy, "decisionStrategy": spec.DecisionStrategy} {
-		if said := plain(value); !isEmpty(said) && !isDefault(spec, name) {
+		if said := plain(value); !jsondiff.IsZero(said) && !isDefault(spec, name) {
 			option[name] = said
 		}
 	}
@@ -212,7 +214,7 @@ func (d *draft) ocmSteps(works []*unstructured.Unstructured, set *unstructured.U
 	for _, w := range works {
 		wait.Commands = append(wait.Commands, command("get", w, `-o jsonpath='{.metadata.generation} {.status.conditions[?(@.type=="Applied")].observedGeneration} {.spec.deleteOption.propagationPolicy}{"\n"}'`))
 	}
-	release.Commands, wait.Commands, remove.Commands = brief(release.Commands), brief(wait.Commands), brief(remove.Commands)
+	release.Commands, wait.Commands, remove.Commands = shortened(release.Commands), shortened(wait.Commands), shortened(remove.Commands)
 	kept := save("on the hub", carriers...)
 	d.result.TakeOver = []Step{kept, release, wait, remove, d.apply()}
 	d.result.WayBack = []Step{
@@ -223,8 +225,8 @@ func (d *draft) ocmSteps(works []*unstructured.Unstructured, set *unstructured.U
 	}
 }
 
-// brief keeps a list of commands readable.
-func brief(commands []string) []string {
+// shortened keeps a list of commands readable.
+func shortened(commands []string) []string {
 	const most = 12
 	if len(commands) <= most {
 		return commands

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
@@ -138,8 +139,7 @@ func (d *Decision) noteAdopts(rows []v1alpha1.ClusterShare) {
 
 // told tells whether the cluster has answered, and can be reached still.
 func (d *Decision) told(o backends.ClusterObservation) bool {
-	c, known := d.fleet.Get(o.Cluster)
-	return o.Probe != nil && o.Probe.Answered && known && c.Ready == metav1.ConditionTrue
+	return o.Probe != nil && o.Probe.Answered && d.fleet.InContact(o.Cluster)
 }
 
 // awaitsProbe says what a probe waits for, with the driver's word.
@@ -154,10 +154,10 @@ func (d *Decision) awaitsProbe(driver string) string {
 	}
 	var parts []string
 	if len(late) > 0 {
-		parts = append(parts, firstOf(late)+" to tell what runs there already")
+		parts = append(parts, brief.List(late)+" to tell what runs there already")
 	}
 	if len(lost) > 0 {
-		parts = append(parts, firstOf(lost)+", out of contact, to tell what runs there already; take it out of spec.placement to go on without")
+		parts = append(parts, brief.List(lost)+", out of contact, to tell what runs there already; take it out of spec.placement to go on without")
 	}
 	text := "conflictPolicy Adopt: " + strings.Join(parts, "; ")
 	if driver != "" {
@@ -238,7 +238,7 @@ func (d *Decision) guardAdoption() error {
 	return &stalled{reason: v1alpha1.ReasonAdoptionHeld, again: true, message: fmt.Sprintf(
 		"conflictPolicy Adopt: taking over what runs on backend %q already would take pods away: %s. Nothing was written. %s, or confirm with: "+
 			"kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
-		d.backend, firstOf(held), d.toKeep(takes), fw.Name, fw.Namespace, v1alpha1.AnnotationConfirmRemoval, token)}
+		d.backend, brief.List(held), d.toKeep(takes), fw.Name, fw.Namespace, v1alpha1.AnnotationConfirmRemoval, token)}
 }
 
 // toKeep says how to keep what runs.
@@ -256,14 +256,14 @@ func (d *Decision) toKeep(takes []taking) string {
 		weights = append(weights, fmt.Sprintf("%s: %d", t.cluster, *t.runs))
 	}
 	if len(numbered) > 0 {
-		return fmt.Sprintf("Raise spec.overrides[].replicas to what runs (%s)", firstOf(numbered))
+		return fmt.Sprintf("Raise spec.overrides[].replicas to what runs (%s)", brief.List(numbered))
 	}
 	if d.work.plan.Division() == v1alpha1.DivisionTypeDuplicated {
 		return fmt.Sprintf("Set spec.replicas to %d or more, give clusters what they run with spec.overrides[].replicas, or divide them "+
 			"(spec.placement.division)", most)
 	}
 	where := fmt.Sprintf("set spec.placement.division.preference to AvailableCapacity, or spec.placement.division.weights to what runs (%s)",
-		firstOf(weights))
+		brief.List(weights))
 	if total > *d.work.plan.Replicas {
 		return fmt.Sprintf("Set spec.replicas to %d or more; to keep them where they are, %s", total, where)
 	}

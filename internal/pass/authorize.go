@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -34,7 +35,7 @@ func (d *Decision) authorize(needs []plan.Need) error {
 	return d.standStill(&stalled{
 		reason: v1alpha1.ReasonServiceAccountForbidden, again: true,
 		message: fmt.Sprintf("spec.serviceAccountName %q: this ServiceAccount may not %s. Nothing is changed meanwhile. Give it a Role with that in "+
-			"namespace %s on the management cluster, or name another one", account, firstOf(refused), d.in.FleetWorkload.Namespace),
+			"namespace %s on the management cluster, or name another one", account, brief.List(refused), d.in.FleetWorkload.Namespace),
 	})
 }
 

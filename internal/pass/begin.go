@@ -79,7 +79,7 @@ func (d *Decision) begin() error {
 			next.To, next.From, next.From, few(next.Problems))}
 	}
 	if left := d.left(); d.waiting == "" && len(left) > 0 {
-		d.waiting = fmt.Sprintf("%s to let go of the workload, before it moves to backend %s", firstOf(left), next.To)
+		d.waiting = fmt.Sprintf("%s to let go of the workload, before it moves to backend %s", brief.List(left), next.To)
 	}
 	if d.waiting != "" || !d.carriedOut() {
 		d.end.Turn = TurnEnds
@@ -164,7 +164,7 @@ func (d *Decision) examine() error {
 	}
 	if len(d.placed.held) > 0 {
 		problems = append(problems, fmt.Sprintf("spec.placement.failover: %s was given up and keeps what it runs; wait until it is back, or "+
-			"until the others are healthy with purge Graceful, or take it off with purge Immediate", firstOf(d.placed.held)))
+			"until the others are healthy with purge Graceful, or take it off with purge Immediate", brief.List(d.placed.held)))
 	}
 	for _, name := range d.left() {
 		if c, known := d.fleet.Get(name); known && c.Ready != metav1.ConditionTrue {

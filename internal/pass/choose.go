@@ -10,6 +10,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
@@ -136,7 +137,7 @@ func (d *Decision) noteVersions() {
 	}
 	var parts []string
 	for _, text := range slices.Sorted(maps.Keys(by)) {
-		parts = append(parts, text+" on "+firstOf(by[text]))
+		parts = append(parts, text+" on "+brief.List(by[text]))
 	}
 	d.travel.notes = append(d.travel.notes, fmt.Sprintf("note: the clusters have different versions of what runs a %s: it is served as %s",
 		d.work.plan.Template.GetKind(), strings.Join(parts, ", as ")))
@@ -175,7 +176,7 @@ func (d *Decision) bound(selection *backends.Selection) error {
 	}
 	if len(left) > 0 {
 		selection.Clusters = reached
-		d.travel.notes = append(d.travel.notes, "note: the placement chooses clusters that this namespace may not use, and does without them: "+firstOf(left))
+		d.travel.notes = append(d.travel.notes, "note: the placement chooses clusters that this namespace may not use, and does without them: "+brief.List(left))
 	}
 	return nil
 }

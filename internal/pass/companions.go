@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -177,7 +177,7 @@ func (d *Decision) complain() error {
 	return stall(v1alpha1.ReasonDependencyMissing,
 		"spec.dependencies: the pods refer to %s, not found in namespace %q of the management cluster; until then nothing is started or "+
 			"changed on %s, and what runs goes on. Create what is missing there, mark the reference optional, or set spec.dependencies to Ignore",
-		firstOf(names), d.in.FleetWorkload.Namespace, d.waitingClusters())
+		brief.List(names), d.in.FleetWorkload.Namespace, d.waitingClusters())
 }
 
 func (d *Decision) waitingClusters() string {
@@ -187,14 +187,5 @@ func (d *Decision) waitingClusters() string {
 			names = append(names, t.Cluster)
 		}
 	}
-	return cmp.Or(firstOf(names), "any cluster")
-}
-
-// firstOf names the first few.
-func firstOf(names []string) string {
-	const most = 5
-	if n := len(names) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
-	}
-	return strings.Join(names, ", ")
+	return cmp.Or(brief.List(names), "any cluster")
 }

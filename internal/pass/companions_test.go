@@ -237,19 +237,6 @@ func TestCompanionsComeAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// TestFirstOf: a message names five, and how many more there are.
-func TestFirstOf(t *testing.T) {
-	var names []string
-	for i := range 7 {
-		names = append(names, fmt.Sprint("m", i))
-	}
-	for n, want := range map[int]string{0: "", 1: "m0", 5: "m0, m1, m2, m3, m4", 6: "m0, m1, m2, m3, m4 and 1 more", 7: "m0, m1, m2, m3, m4 and 2 more"} {
-		if got := firstOf(names[:n]); got != want {
-			t.Errorf("%d: %q", n, got)
-		}
-	}
-}
-
 // TestCompanionsOfPausedClustersStay, although on no other cluster an earlier revision runs.
 func TestCompanionsOfPausedClustersStay(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
@@ -97,12 +98,12 @@ func (d *Decision) notePaused() (notes []string) {
 	if len(d.placed.pinned) == 0 {
 		return nil
 	}
-	notes = append(notes, "left as they are by spec.placement.paused: "+firstOf(d.pinned()))
+	notes = append(notes, "left as they are by spec.placement.paused: "+brief.List(d.pinned()))
 	beside := slices.DeleteFunc(d.pinned(), func(name string) bool {
 		return slices.Contains(d.placed.choice.Clusters, name) && !slices.Contains(d.placed.missing, name)
 	})
 	if len(beside) > 0 {
-		notes = append(notes, "to be left once they are no longer paused: "+firstOf(beside))
+		notes = append(notes, "to be left once they are no longer paused: "+brief.List(beside))
 	}
 	return notes
 }
@@ -124,7 +125,7 @@ func (d *Decision) withheld() string {
 		if len(other) == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d replicas are asked for, and what is paused has another number: %s", asked, firstOf(other))
+		return fmt.Sprintf("%d replicas are asked for, and what is paused has another number: %s", asked, brief.List(other))
 	}
 	var given int64
 	for _, n := range d.next() {
@@ -133,7 +134,7 @@ func (d *Decision) withheld() string {
 	if given == int64(asked) {
 		return ""
 	}
-	return fmt.Sprintf("%d replicas are asked for and %d given: paused clusters keep %d (%s)", asked, given, d.kept(), firstOf(d.pinned()))
+	return fmt.Sprintf("%d replicas are asked for and %d given: paused clusters keep %d (%s)", asked, given, d.kept(), brief.List(d.pinned()))
 }
 
 // refusePaused words what a pause has against a hand-over; empty when nothing.
@@ -142,5 +143,5 @@ func (d *Decision) refusePaused() string {
 		return ""
 	}
 	return fmt.Sprintf("spec.placement.paused: %s must not change, and nothing that is paused changes hands; take it out of "+
-		"spec.placement.paused", firstOf(d.pinned()))
+		"spec.placement.paused", brief.List(d.pinned()))
 }

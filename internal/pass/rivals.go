@@ -10,6 +10,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
@@ -93,7 +94,7 @@ func (d *Decision) carries() []RivalsRead {
 func refuse(rival Rival, object v1alpha1.WorkloadReference, clusters []string, companion bool) error {
 	refusal := &backends.Error{
 		Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: object.Name,
-		Message: fmt.Sprintf("FleetWorkload %s has %s %s on %s already, through backend %q", rival, object.Kind, object.Name, firstOf(clusters), rival.Backend),
+		Message: fmt.Sprintf("FleetWorkload %s has %s %s on %s already, through backend %q", rival, object.Kind, object.Name, brief.List(clusters), rival.Backend),
 		Remedy:  "give this workload another name, leave those clusters out of spec.placement, or delete the other FleetWorkload first",
 	}
 	if companion {

@@ -14,6 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/aggregate"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
@@ -163,7 +164,7 @@ func (d *Decision) marks(m v1alpha1.MigrationStatus) (all []string) {
 	}
 	for _, o := range heir.observed.Clusters {
 		if len(o.Marks) > 0 {
-			all = append(all, fmt.Sprintf("cluster %s: %s", o.Cluster, firstOf(slices.Sorted(slices.Values(o.Marks)))))
+			all = append(all, fmt.Sprintf("cluster %s: %s", o.Cluster, brief.List(slices.Sorted(slices.Values(o.Marks)))))
 		}
 	}
 	return all
@@ -196,7 +197,7 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 		}
 		if missing := d.unpinned(d.placed.missing); len(missing) > 0 {
 			facts.Choice = append(facts.Choice, fmt.Sprintf("no longer chosen, and left as they are for %d seconds in case they come back: %s",
-				guard.Patience/time.Second, firstOf(missing)))
+				guard.Patience/time.Second, brief.List(missing)))
 		}
 	}
 	if d.observed != nil {

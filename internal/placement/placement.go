@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // DefaultTolerationSeconds is for how long a cluster may be lost when spec.placement.failover does not say it.
@@ -283,7 +284,7 @@ func tooMany(s Situation) bool {
 func (t *trial) message() string {
 	var parts []string
 	for _, why := range sortedKeys(t.left) {
-		parts = append(parts, list(t.left[why])+": "+why)
+		parts = append(parts, brief.List(t.left[why])+": "+why)
 	}
 	if len(parts) == 0 {
 		return ""
@@ -298,15 +299,6 @@ func sortedKeys(m map[string][]string) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// list names the first clusters of a list.
-func list(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }
 
 func join(parts ...string) string {

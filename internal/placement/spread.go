@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // maxSteps bounds the work of one choice, in looks at one topology of one cluster; it is shared out to the groups of a placement. On
@@ -359,7 +360,7 @@ func (r rules) check(taken []candidate) *backends.Error {
 			return &backends.Error{
 				Code: backends.CodePlacementNotMet, Field: b.field + ".minGroups", Value: fmt.Sprint(b.min),
 				Message: fmt.Sprintf("the clusters that can be taken, %s, have %d different values of %s",
-					list(namesOf(taken)), found, titleOf(b.constraint)),
+					brief.List(namesOf(taken)), found, titleOf(b.constraint)),
 				Remedy: "lower minGroups, raise numberOfClusters, or choose more clusters",
 			}
 		}

@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // CheckNames refuses names of clusters that the backend does not know: a workload that silently misses a cluster, or
@@ -54,19 +56,9 @@ func CheckNames(spec v1alpha1.FleetWorkloadSpec, fleet backends.Fleet) error {
 
 // List names the clusters of a fleet, the first ten of them.
 func List(fleet backends.Fleet) string {
-	const most = 10
-	if len(fleet.Clusters) == 0 {
-		return "no clusters"
-	}
-	names := ""
+	names := make([]string, len(fleet.Clusters))
 	for i, c := range fleet.Clusters {
-		if i == most {
-			return fmt.Sprintf("%s and %d more", names, len(fleet.Clusters)-most)
-		}
-		if i > 0 {
-			names += ", "
-		}
-		names += c.Name
+		names[i] = c.Name
 	}
-	return names
+	return cmp.Or(brief.First(names, 10), "no clusters")
 }

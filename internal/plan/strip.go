@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/marks"
 )
@@ -101,10 +102,5 @@ func noteStripped(field string, keys []string) string {
 	if len(keys) == 0 {
 		return ""
 	}
-	const most = 5
-	text := strings.Join(keys[:min(len(keys), most)], ", ")
-	if n := len(keys) - most; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Sprintf("note: of %s.metadata the keys %s are not sent: Karmada and Open Cluster Management set theirs themselves; take them out", field, text)
+	return fmt.Sprintf("note: of %s.metadata the keys %s are not sent: Karmada and Open Cluster Management set theirs themselves; take them out", field, brief.List(keys))
 }

@@ -18,8 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // Marks of a carrier.
@@ -49,6 +52,20 @@ func Kind(c backends.Companion) string {
 		return Shared
 	}
 	return Own
+}
+
+// IsCarrier tells carriers from what delivers workloads.
+func IsCarrier(obj metav1.Object) bool { return obj.GetLabels()[Label] != "" }
+
+// IsShared tells whether a carrier's companion is one that several may use.
+func IsShared(obj metav1.Object) bool { return obj.GetLabels()[Label] == Shared }
+
+// Whose says for a person who uses a carrier.
+func Whose(carrier metav1.Object) string {
+	if IsShared(carrier) {
+		return "FleetWorkloads whose pods refer to it"
+	}
+	return "FleetWorkload " + carrier.GetAnnotations()[v1alpha1.AnnotationOwner]
 }
 
 // UID is the value of the label fleetworkload.io/uid for a companion of the FleetWorkload, on its carrier and on members.
@@ -203,9 +220,18 @@ func (n Need) Observes(uid types.UID) bool { return slices.Contains(n.observers,
 // Elsewhere tells whether anybody who is no user may need it.
 func (n Need) Elsewhere() bool { return len(n.elsewhere) > 0 }
 
-// Changed lists those to notify when a carrier's users were before and are now: everybody when something else of it
-// has changed as well, else those who came or went. A thousand FleetWorkloads may share one carrier.
-func Changed(before, now Users, otherwise bool) []types.NamespacedName {
+// Changed lists those to notify when a carrier has changed: everybody when anything but its list of users has, else those who came or went.
+// A thousand FleetWorkloads may share one carrier.
+func Changed(before, now metav1.Object, sameStatus bool) []types.NamespacedName {
+	former, users := ReadUsers(before.GetAnnotations()), ReadUsers(now.GetAnnotations())
+	owner := types.UID(now.GetLabels()[v1alpha1.LabelUID])
+	_, owned := former[owner]
+	_, owns := users[owner]
+	return toTell(former, users, owned != owns || !sameStatus || before.GetGeneration() != now.GetGeneration() ||
+		before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero() || !maps.Equal(before.GetLabels(), now.GetLabels()))
+}
+
+func toTell(before, now Users, otherwise bool) []types.NamespacedName {
 	told := map[types.NamespacedName]bool{}
 	for uid, name := range now {
 		if _, stayed := before[uid]; otherwise || !stayed {
@@ -218,6 +244,27 @@ func Changed(before, now Users, otherwise bool) []types.NamespacedName {
 		}
 	}
 	return slices.Collect(maps.Keys(told))
+}
+
+// Serve adds to a cluster's report for whom else the backend goes on with a shared companion.
+func Serve(o *backends.ClusterObservation, carrier metav1.Object, title string, key backends.Key) {
+	others := ReadNeed(carrier.GetAnnotations()).Owners(key.UID)
+	if !IsShared(carrier) || len(others) == 0 {
+		return
+	}
+	if o.Serves == nil {
+		o.Serves = map[string][]types.UID{}
+	}
+	o.Serves[title] = others
+}
+
+// Notes are those on companions of which clusters are known by title, such as ForeignNote's.
+func Notes(by map[string][]string, note func(title string, clusters []string) string) []string {
+	var all []string
+	for _, title := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, note(title, slices.Sorted(slices.Values(by[title]))))
+	}
+	return all
 }
 
 // Hash of what a carrier carries.
@@ -309,25 +356,16 @@ func NameConflict(obj *unstructured.Unstructured, whose string) error {
 // ForeignNote tells that a shared companion is somebody else's on clusters.
 func ForeignNote(title string, clusters []string) string {
 	return fmt.Sprintf("note: %s on %s is not the operator's: it is used as it is and not updated; delete it there to have it shipped",
-		title, List(clusters))
+		title, brief.List(clusters))
 }
 
 // ElsewhereNote tells that a shared companion is another backend's on clusters.
 func ElsewhereNote(title string, clusters []string) string {
 	return fmt.Sprintf("note: %s on %s is delivered by Karmada: it is used as it is until no workload on Karmada needs it there",
-		title, List(clusters))
+		title, brief.List(clusters))
 }
 
 // ForeignMessage tells that a companion is somebody else's on a cluster.
 func ForeignMessage(title string) string {
 	return title + " exists already and is not this FleetWorkload's: set conflictPolicy Adopt to take it over, or remove it"
-}
-
-// List names at most five clusters.
-func List(clusters []string) string {
-	const most = 5
-	if n := len(clusters) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(clusters[:most], ", "), n)
-	}
-	return strings.Join(clusters, ", ")
 }

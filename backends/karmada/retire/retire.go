@@ -42,11 +42,9 @@ var _ backends.Retirer = (*ControlPlane)(nil)
 // New connects to the control plane whose API server cfg leads to. It sends no request. The caller needs the right to list Works and to get
 // clusters/proxy, and for Preserve to patch policies, namespaces and Works and to delete Works.
 func New(cfg *rest.Config) (*ControlPlane, error) {
-	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, workv1alpha1.Install, policyv1alpha1.Install} {
-		if err := add(known); err != nil {
-			return nil, err
-		}
+	known, kinds := runtime.NewScheme(), runtime.NewSchemeBuilder(corev1.AddToScheme, workv1alpha1.Install, policyv1alpha1.Install)
+	if err := kinds.AddToScheme(known); err != nil {
+		return nil, err
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {

@@ -27,11 +27,9 @@ var _ backends.Retirer = (*Hub)(nil)
 // New connects to the hub whose API server cfg leads to. It sends no request. The caller needs the right to list ManifestWorks, and for
 // Preserve to patch ManifestWorks and ManifestWorkReplicaSets.
 func New(cfg *rest.Config) (*Hub, error) {
-	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{workv1.Install, workv1alpha1.Install} {
-		if err := add(known); err != nil {
-			return nil, err
-		}
+	known, kinds := runtime.NewScheme(), runtime.NewSchemeBuilder(workv1.Install, workv1alpha1.Install)
+	if err := kinds.AddToScheme(known); err != nil {
+		return nil, err
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {

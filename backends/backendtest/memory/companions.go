@@ -1,4 +1,4 @@
-package backendtest
+package memory
 
 import (
 	"fmt"
@@ -13,31 +13,25 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// isCarrier tells the order for a companion from the order for a workload.
-func isCarrier(obj *unstructured.Unstructured) bool { return obj.GetLabels()[companions.Label] != "" }
-
-func isShared(obj *unstructured.Unstructured) bool {
-	return obj.GetLabels()[companions.Label] == companions.Shared
-}
-
 // carriers are the orders for companions that a workload uses.
-func (d *MemoryDriver) carriers(key backends.Key) []*unstructured.Unstructured {
+func (d *Driver) carriers(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
 		_, uses := companions.ReadUsers(obj.GetAnnotations())[key.UID]
-		return !uses || !isCarrier(obj)
+		return !uses || !companions.IsCarrier(obj)
 	})
 }
 
-func carrierRef(cluster string, obj *unstructured.Unstructured) Ref {
+func carrierRef(cluster string, obj *unstructured.Unstructured) backendtest.Ref {
 	name := strings.ToLower(obj.GetKind()) + "." + obj.GetName() + ".companion." + cluster
-	return Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
+	return backendtest.Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
 }
 
 // companions makes sure that a cluster has what must come first, and says what is awaited.
-func (d *MemoryDriver) companions(desired backends.Desired, target backends.Target) (missing string, err error) {
+func (d *Driver) companions(desired backends.Desired, target backends.Target) (missing string, err error) {
 	var waiting []string
 	for _, c := range desired.Companions {
 		if !c.NeededOn(target.Cluster) {
@@ -54,7 +48,7 @@ func (d *MemoryDriver) companions(desired backends.Desired, target backends.Targ
 	return strings.Join(waiting, ", "), nil
 }
 
-func (d *MemoryDriver) companion(desired backends.Desired, target backends.Target, c backends.Companion) (waiting string, err error) {
+func (d *Driver) companion(desired backends.Desired, target backends.Target, c backends.Companion) (waiting string, err error) {
 	ref, uid := carrierRef(target.Cluster, c.Object), companions.UID(c, desired.Key)
 	live, next := d.backend.backend.get(ref), newObject(ref, desired.Key)
 	if live != nil {
@@ -73,7 +67,7 @@ func (d *MemoryDriver) companion(desired backends.Desired, target backends.Targe
 	case !c.Shared:
 		return "", companions.NameConflict(c.Object, "somebody else")
 	case owned:
-		spec, uid = read[memoryOrder](live).Spec, owner
+		spec, uid = read[orderObject](live).Spec, owner
 	}
 	markCarrier(next, uid, c, need)
 	next.Object["spec"] = toMap(&spec)
@@ -83,7 +77,7 @@ func (d *MemoryDriver) companion(desired backends.Desired, target backends.Targe
 	if live == nil || !reflect.DeepEqual(live.Object["spec"], next.Object["spec"]) {
 		return "it to be applied", nil
 	}
-	order := read[memoryOrder](live)
+	order := read[orderObject](live)
 	switch {
 	case !order.carriedOut():
 		return "it to be applied", nil
@@ -108,7 +102,7 @@ func carrierSpec(
 	}
 	before := backends.ModeOwn
 	if live != nil && c.Shared {
-		before = read[memoryOrder](live).Spec.Mode
+		before = read[orderObject](live).Spec.Mode
 	}
 	switch {
 	case !need.Owned():
@@ -135,11 +129,11 @@ func markCarrier(obj *unstructured.Unstructured, uid string, c backends.Companio
 }
 
 // put writes an object that was read before, when it differs.
-func (d *MemoryDriver) put(live, next *unstructured.Unstructured) error {
+func (d *Driver) put(live, next *unstructured.Unstructured) error {
 	if live != nil && reflect.DeepEqual(live.Object, next.Object) {
 		return nil
 	}
-	if err := d.gate(WriteRequest, "write "+next.GetKind()+" "+next.GetName()); err != nil {
+	if err := d.gate(backendtest.WriteRequest, "write "+next.GetKind()+" "+next.GetName()); err != nil {
 		return fmt.Errorf("write %s %s: %w", next.GetKind(), next.GetName(), err)
 	}
 	var err error
@@ -156,12 +150,12 @@ func (d *MemoryDriver) put(live, next *unstructured.Unstructured) error {
 }
 
 // leave lets go of the carriers that are not kept.
-func (d *MemoryDriver) leave(
+func (d *Driver) leave(
 	query backends.Query, policy v1alpha1.DeletionPolicy, keep func(carrier *unstructured.Unstructured, cluster string) bool,
 ) (waiting []string, err error) {
 	key := query.Key
 	for _, obj := range d.carriers(key) {
-		order := read[memoryOrder](obj)
+		order := read[orderObject](obj)
 		if keep(obj, order.Spec.Cluster) {
 			continue
 		}
@@ -184,7 +178,7 @@ func (d *MemoryDriver) leave(
 			removal = v1alpha1.DeletionPolicyOrphan
 		}
 		if order.Spec.Removal == removal && order.carriedOut() && order.Status.Removed {
-			if err := d.drop(refOf(obj)); err != nil {
+			if err := d.drop(backendtest.RefOf(obj)); err != nil {
 				return nil, err
 			}
 			continue
@@ -200,10 +194,10 @@ func (d *MemoryDriver) leave(
 }
 
 // release lets go of companions that are not listed, where the workload no longer needs them.
-func (d *MemoryDriver) release(desired backends.Desired, missing map[string]string) ([]string, error) {
-	running := map[string]*memoryOrder{}
+func (d *Driver) release(desired backends.Desired, missing map[string]string) ([]string, error) {
+	running := map[string]*orderObject{}
 	for _, obj := range d.orders(desired.Key) {
-		order := read[memoryOrder](obj)
+		order := read[orderObject](obj)
 		running[order.Spec.Cluster] = order
 	}
 	targets := map[string]backends.Target{}
@@ -212,7 +206,7 @@ func (d *MemoryDriver) release(desired backends.Desired, missing map[string]stri
 	}
 	listed := func(carrier *unstructured.Unstructured, cluster string) bool {
 		return slices.ContainsFunc(desired.Companions, func(c backends.Companion) bool {
-			return c.NeededOn(cluster) && carrierRef(cluster, c.Object) == refOf(carrier)
+			return c.NeededOn(cluster) && carrierRef(cluster, c.Object) == backendtest.RefOf(carrier)
 		})
 	}
 	releasing, err := d.giveUp(desired.Key, func(carrier *unstructured.Unstructured, cluster string) bool {
@@ -235,17 +229,17 @@ func (d *MemoryDriver) release(desired backends.Desired, missing map[string]stri
 		}
 		arrived := target.Mode == backends.ModeHold || missing[cluster] == "" && order != nil && order.carriedOut() && order.Status.Applied &&
 			order.Spec.Revision == desired.Revision
-		return listed(carrier, cluster) || !desired.Prune.Takes(isShared(carrier)) || !arrived
+		return listed(carrier, cluster) || !desired.Prune.Takes(companions.IsShared(carrier)) || !arrived
 	})
 	return append(releasing, waiting...), err
 }
 
 // giveUp only observes carriers that are no longer listed.
-func (d *MemoryDriver) giveUp(
+func (d *Driver) giveUp(
 	key backends.Key, gives func(carrier *unstructured.Unstructured, cluster string) bool,
 ) (waiting []string, err error) {
 	for _, obj := range d.carriers(key) {
-		order := read[memoryOrder](obj)
+		order := read[orderObject](obj)
 		if !gives(obj, order.Spec.Cluster) {
 			continue
 		}
@@ -268,14 +262,14 @@ func (d *MemoryDriver) giveUp(
 }
 
 // observeCompanions adds what stands against companions to the reports.
-func (d *MemoryDriver) observeCompanions(key backends.Key, o *backends.Observation) {
+func (d *Driver) observeCompanions(key backends.Key, o *backends.Observation) {
 	at := map[string]int{}
 	for i, c := range o.Clusters {
 		at[c.Cluster] = i
 	}
 	for _, obj := range d.carriers(key) {
 		o.Found = true
-		order := read[memoryOrder](obj)
+		order := read[orderObject](obj)
 		cluster, title := order.Spec.Cluster, order.Spec.Workload.Kind+" "+order.Spec.Workload.Name
 		if _, known := at[cluster]; !known {
 			at[cluster] = len(o.Clusters)
@@ -286,15 +280,10 @@ func (d *MemoryDriver) observeCompanions(key backends.Key, o *backends.Observati
 		c := &o.Clusters[at[cluster]]
 		others := companions.ReadNeed(obj.GetAnnotations()).Owners(key.UID)
 		c.Presence = backends.PresenceOf(c.Removing(), c.Released() && (order.released() || len(others) > 0))
-		if isShared(obj) && len(others) > 0 {
-			if c.Serves == nil {
-				c.Serves = map[string][]types.UID{}
-			}
-			c.Serves[title] = others
-		}
+		companions.Serve(c, obj, title, key)
 		switch {
 		case !order.carriedOut() || order.Status.Applied || order.Spec.Removal != "":
-		case order.Status.Conflict && isShared(obj):
+		case order.Status.Conflict && companions.IsShared(obj):
 			o.Notes = append(o.Notes, companions.ForeignNote(title, []string{cluster}))
 			c.Foreign = append(c.Foreign, title)
 		default:

@@ -1,4 +1,4 @@
-package backendtest
+package memory
 
 import (
 	"encoding/json"
@@ -16,13 +16,14 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 )
 
 // stepLimit bounds Settle: a backend that does not come to rest is a bug.
 const stepLimit = 1000
 
 // Settle steps until nothing moves any more.
-func (b *MemoryBackend) Settle() {
+func (b *Backend) Settle() {
 	for range stepLimit {
 		if !b.Step() {
 			return
@@ -34,7 +35,7 @@ func (b *MemoryBackend) Settle() {
 // Step moves everything one hop: clusters are chosen, members report, orders are carried out, and what runs on members
 // gets on. So a new manifest is on the member after the first step, seen by its controller in the same step, ready after
 // the second, reported ready after the third. It tells whether anything changed.
-func (b *MemoryBackend) Step() (changed bool) {
+func (b *Backend) Step() (changed bool) {
 	b.stepping.Lock()
 	defer b.stepping.Unlock()
 	fleet := backends.Fleet{Clusters: b.fleet()}
@@ -42,11 +43,11 @@ func (b *MemoryBackend) Step() (changed bool) {
 		changed = b.choose(obj, fleet) || changed
 	}
 	for _, obj := range b.backend.list(orderKind.Kind) {
-		order := read[memoryOrder](obj)
+		order := read[orderObject](obj)
 		c, known := fleet.Get(order.Spec.Cluster)
 		switch {
 		case !known && order.Spec.Removal == "": // with a cluster goes what the backend had for it
-			b.backend.remove(Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}})
+			b.backend.remove(backendtest.Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}})
 			changed = true
 		case !known || c.Ready == metav1.ConditionTrue:
 			changed = b.advance(obj, order, known) || changed
@@ -64,8 +65,8 @@ func settled(err error) bool {
 }
 
 // choose decides a placement as a backend's scheduler would.
-func (b *MemoryBackend) choose(obj *unstructured.Unstructured, fleet backends.Fleet) bool {
-	placement := read[memoryPlacement](obj)
+func (b *Backend) choose(obj *unstructured.Unstructured, fleet backends.Fleet) bool {
+	placement := read[placementObject](obj)
 	clusters, _ := fleet.Select(placement.Spec.Selectors...) // of selectors that are not valid, none is chosen
 	if placement.Status.ObservedGeneration == placement.Generation && slices.Equal(placement.Status.Clusters, clusters) {
 		return false
@@ -76,7 +77,7 @@ func (b *MemoryBackend) choose(obj *unstructured.Unstructured, fleet backends.Fl
 
 // advance reports a member object and carries the order for it out. Of a cluster that the backend has forgotten there
 // is nothing left to take off.
-func (b *MemoryBackend) advance(obj *unstructured.Unstructured, order *memoryOrder, known bool) bool {
+func (b *Backend) advance(obj *unstructured.Unstructured, order *orderObject, known bool) bool {
 	member := b.members.store(order.Spec.Cluster)
 	live := member.get(order.Spec.Workload.ref())
 	status := orderStatus{ObservedGeneration: order.Generation, Applied: true}
@@ -107,32 +108,32 @@ func (b *MemoryBackend) advance(obj *unstructured.Unstructured, order *memoryOrd
 }
 
 // owner is the mark of an order's member object.
-func (b *MemoryBackend) owner(order *memoryOrder) string {
+func (b *Backend) owner(order *orderObject) string {
 	return b.id + "/" + order.Labels[v1alpha1.LabelUID]
 }
 
 // owns tells whether the member object is the order's, and not somebody else's.
-func (b *MemoryBackend) owns(live *unstructured.Unstructured, order *memoryOrder) bool {
-	return live.GetAnnotations()[MemoryOwner] == b.owner(order)
+func (b *Backend) owns(live *unstructured.Unstructured, order *orderObject) bool {
+	return live.GetAnnotations()[OwnerMark] == b.owner(order)
 }
 
 // takeOff deletes a member object, or gives it up.
-func (b *MemoryBackend) takeOff(member *memoryStore, live *unstructured.Unstructured, order *memoryOrder) error {
+func (b *Backend) takeOff(member *objectStore, live *unstructured.Unstructured, order *orderObject) error {
 	if live == nil || !b.owns(live, order) {
 		return nil
 	}
 	if order.Spec.Removal == v1alpha1.DeletionPolicyDelete && order.Spec.Mode.Owns() {
-		member.remove(refOf(live))
+		member.remove(backendtest.RefOf(live))
 		return nil
 	}
 	annotations := live.GetAnnotations()
-	delete(annotations, MemoryOwner)
+	delete(annotations, OwnerMark)
 	live.SetAnnotations(annotations)
 	return member.replace(live)
 }
 
 // deliver writes the order's manifest, unless it may not or must not.
-func (b *MemoryBackend) deliver(member *memoryStore, live *unstructured.Unstructured, order *memoryOrder) (conflict bool, err error) {
+func (b *Backend) deliver(member *objectStore, live *unstructured.Unstructured, order *orderObject) (conflict bool, err error) {
 	spec := order.Spec
 	if spec.Hold || !spec.Mode.Owns() || spec.Manifest == nil {
 		return false, nil
@@ -142,7 +143,7 @@ func (b *MemoryBackend) deliver(member *memoryStore, live *unstructured.Unstruct
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[MemoryOwner] = b.owner(order)
+	annotations[OwnerMark] = b.owner(order)
 	wanted.SetAnnotations(annotations)
 	if live == nil {
 		return false, member.create(wanted)
@@ -177,7 +178,7 @@ func simulate(obj *unstructured.Unstructured, limit int64, limited bool) map[str
 	was, _, _ := unstructured.NestedMap(obj.Object, "status")
 	status := map[string]any{"observedGeneration": obj.GetGeneration()}
 	kind := obj.GetKind()
-	if kind != deployment.gvk.Kind && kind != cloneSet.gvk.Kind {
+	if kind != deploymentKind && kind != cloneSetKind {
 		return status
 	}
 	replicas, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
@@ -187,7 +188,7 @@ func simulate(obj *unstructured.Unstructured, limit int64, limited bool) map[str
 		ready = min(ready, limit)
 	}
 	if observed, _, _ := unstructured.NestedInt64(was, "observedGeneration"); observed != obj.GetGeneration() {
-		before, _ := number(was["readyReplicas"])
+		before, _, _ := unstructured.NestedInt64(was, "readyReplicas")
 		ready = min(ready, before)
 		updated = ready
 		if was["updateRevision"] != revision {
@@ -198,7 +199,7 @@ func simulate(obj *unstructured.Unstructured, limit int64, limited bool) map[str
 		"replicas": replicas, "updatedReplicas": updated, "readyReplicas": ready, "availableReplicas": ready,
 		"updateRevision": revision,
 	})
-	if kind == cloneSet.gvk.Kind {
+	if kind == cloneSetKind {
 		status["updatedReadyReplicas"] = min(updated, ready)
 		return status
 	}

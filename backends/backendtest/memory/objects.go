@@ -1,4 +1,4 @@
-package backendtest
+package memory
 
 import (
 	"fmt"
@@ -11,19 +11,26 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 )
 
 var (
-	memoryVersion = schema.GroupVersion{Group: "memory.fleetworkload.io", Version: "v1"}
-	placementKind = memoryVersion.WithKind("Placement")
-	orderKind     = memoryVersion.WithKind("Order")
+	groupVersion  = schema.GroupVersion{Group: "memory.fleetworkload.io", Version: "v1"}
+	placementKind = groupVersion.WithKind("Placement")
+	orderKind     = groupVersion.WithKind("Order")
 )
 
-// MemoryOwner is the annotation by which the memory backend marks a member object as its own.
-const MemoryOwner = "memory.fleetworkload.io/owner"
+// The kinds of workloads that become ready on the members.
+const (
+	deploymentKind = "Deployment"
+	cloneSetKind   = "CloneSet"
+)
 
-// memoryPlacement asks the memory backend to choose clusters.
-type memoryPlacement struct {
+// OwnerMark is the annotation by which the memory backend marks a member object as its own.
+const OwnerMark = "memory.fleetworkload.io/owner"
+
+// placementObject asks the memory backend to choose clusters.
+type placementObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -36,8 +43,8 @@ type memoryPlacement struct {
 	} `json:"status"`
 }
 
-// memoryOrder asks the memory backend to have one cluster run a manifest.
-type memoryOrder struct {
+// orderObject asks the memory backend to have one cluster run a manifest.
+type orderObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -67,8 +74,8 @@ type workloadRef struct {
 	Name       string `json:"name"`
 }
 
-func (w workloadRef) ref() Ref {
-	return Ref{
+func (w workloadRef) ref() backendtest.Ref {
+	return backendtest.Ref{
 		GVK:            schema.FromAPIVersionAndKind(w.APIVersion, w.Kind),
 		NamespacedName: types.NamespacedName{Namespace: w.Namespace, Name: w.Name},
 	}
@@ -100,27 +107,27 @@ func (r *memberReport) seen() bool {
 }
 
 // carriedOut tells whether the status is about the order as it is.
-func (o *memoryOrder) carriedOut() bool { return o.Status.ObservedGeneration == o.Generation }
+func (o *orderObject) carriedOut() bool { return o.Status.ObservedGeneration == o.Generation }
 
 // released tells whether the order is no danger to another owner.
-func (o *memoryOrder) released() bool {
+func (o *orderObject) released() bool {
 	return o.Spec.Released || o.carriedOut() && o.Spec.Mode == backends.ModeObserve && o.Spec.Removal == ""
 }
 
 // remove takes the workload off the cluster.
-func (o *memoryOrder) remove(policy v1alpha1.DeletionPolicy, alone bool) {
+func (o *orderObject) remove(policy v1alpha1.DeletionPolicy, alone bool) {
 	o.Spec.Released, o.Spec.Removal = o.released() && !alone, policy
 	if alone {
 		o.Spec.Mode = backends.ModeOwn
 	}
 }
 
-func orderRef(key backends.Key, cluster string) Ref {
-	return Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name + "." + cluster}}
+func orderRef(key backends.Key, cluster string) backendtest.Ref {
+	return backendtest.Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name + "." + cluster}}
 }
 
-func placementRef(key backends.Key) Ref {
-	return Ref{GVK: placementKind, NamespacedName: key.NamespacedName}
+func placementRef(key backends.Key) backendtest.Ref {
+	return backendtest.Ref{GVK: placementKind, NamespacedName: key.NamespacedName}
 }
 
 // ours tells whether an object of the backend belongs to the FleetWorkload.
@@ -129,7 +136,7 @@ func ours(obj *unstructured.Unstructured, key backends.Key) bool {
 }
 
 // newObject returns an object of the backend with our marks.
-func newObject(ref Ref, key backends.Key) *unstructured.Unstructured {
+func newObject(ref backendtest.Ref, key backends.Key) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(ref.GVK)
 	obj.SetNamespace(ref.Namespace)

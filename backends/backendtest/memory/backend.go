@@ -1,4 +1,5 @@
-package backendtest
+// Package memory is a scriptable backend in memory, held to the conformance suite, for tests that need a driver and no control plane.
+package memory
 
 import (
 	"cmp"
@@ -17,11 +18,12 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// MemoryOptions configure a MemoryBackend.
-type MemoryOptions struct {
+// Options configure a Backend.
+type Options struct {
 	// Clusters are the fleet to begin with. Ready is True unless it says otherwise.
 	Clusters []backends.Cluster
 	// Features that the drivers declare. Nil means all.
@@ -33,7 +35,7 @@ type MemoryOptions struct {
 	// LateSync makes drivers answer NotReady until they run.
 	LateSync bool
 	// Members is another backend whose member clusters this one has too, for hand-overs. Each backend steps for itself.
-	Members *MemoryBackend
+	Members *Backend
 }
 
 // Operation is a method of a driver.
@@ -47,17 +49,17 @@ const (
 	OpDelete   Operation = "Delete"
 )
 
-// MemoryBackend is a backend in memory, with its member clusters. It chooses clusters, carries manifests out, reports
+// Backend is a backend in memory, with its member clusters. It chooses clusters, carries manifests out, reports
 // back and can be scripted. Deployments and CloneSets become ready on the members by themselves. All methods may be
 // called concurrently.
-type MemoryBackend struct {
-	options MemoryOptions
+type Backend struct {
+	options Options
 	// id tells the backend's member objects from those of others.
 	id string
 	// members may be shared with other backends.
 	members *memberSet
 	// backend holds placements and orders.
-	backend *memoryStore
+	backend *objectStore
 
 	// stepping is held by Step, so that steps follow one another.
 	stepping sync.Mutex
@@ -69,8 +71,8 @@ type MemoryBackend struct {
 	writes    int64
 }
 
-// NewMemory returns a backend without workloads.
-func NewMemory(options MemoryOptions) *MemoryBackend {
+// New returns a backend without workloads.
+func New(options Options) *Backend {
 	if options.Features == nil {
 		options.Features = backends.Features{
 			backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true,
@@ -79,15 +81,15 @@ func NewMemory(options MemoryOptions) *MemoryBackend {
 	if options.Groups == nil {
 		options.Groups = []string{"apps", "batch", "apps.kruise.io", "argoproj.io"}
 	}
-	b := &MemoryBackend{
+	b := &Backend{
 		options: options, id: string(uuid.NewUUID()),
-		members:  &memberSet{stores: map[string]*memoryStore{}, readyCap: map[string]int64{}},
+		members:  &memberSet{stores: map[string]*objectStore{}, readyCap: map[string]int64{}},
 		failures: map[Operation][]error{}, listeners: map[*listener]bool{},
 	}
 	if options.Members != nil {
 		b.members = options.Members.members
 	}
-	b.backend = newMemoryStore(b.backendChanged)
+	b.backend = newObjectStore(b.backendChanged)
 	for _, c := range options.Clusters {
 		b.SetCluster(c)
 	}
@@ -95,24 +97,24 @@ func NewMemory(options MemoryOptions) *MemoryBackend {
 }
 
 // Driver returns a new driver connected to the backend.
-func (b *MemoryBackend) Driver() *MemoryDriver {
-	return b.GatedDriver(func(RequestKind, string) error { return nil })
+func (b *Backend) Driver() *Driver {
+	return b.GatedDriver(func(backendtest.RequestKind, string) error { return nil })
 }
 
 // GatedDriver returns a new driver that asks the gate before each write.
-func (b *MemoryBackend) GatedDriver(gate Gate) *MemoryDriver {
-	return &MemoryDriver{backend: b, gate: gate}
+func (b *Backend) GatedDriver(gate backendtest.Gate) *Driver {
+	return &Driver{backend: b, gate: gate}
 }
 
 // Writes counts the writes of all drivers so far.
-func (b *MemoryBackend) Writes() int64 {
+func (b *Backend) Writes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.writes
 }
 
 // FailNext makes the next call of that operation, by any driver, fail with err. Several calls queue up.
-func (b *MemoryBackend) FailNext(op Operation, err error) {
+func (b *Backend) FailNext(op Operation, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures[op] = append(b.failures[op], err)
@@ -120,7 +122,7 @@ func (b *MemoryBackend) FailNext(op Operation, err error) {
 
 // SetCluster adds a cluster, or changes labels, taints, readiness and the like of one that is there. A cluster that is
 // not Ready neither gets nor reports anything; what it runs goes on.
-func (b *MemoryBackend) SetCluster(c backends.Cluster) {
+func (b *Backend) SetCluster(c backends.Cluster) {
 	c.Ready = cmp.Or(c.Ready, metav1.ConditionTrue)
 	c.Labels, c.Attributes, c.Taints = maps.Clone(c.Labels), maps.Clone(c.Attributes), slices.Clone(c.Taints)
 	b.mu.Lock()
@@ -133,7 +135,7 @@ func (b *MemoryBackend) SetCluster(c backends.Cluster) {
 }
 
 // RemoveCluster makes the backend forget a cluster. Its member objects stay.
-func (b *MemoryBackend) RemoveCluster(name string) {
+func (b *Backend) RemoveCluster(name string) {
 	b.mu.Lock()
 	b.clusters = slices.DeleteFunc(b.clusters, func(c backends.Cluster) bool { return c.Name == name })
 	b.mu.Unlock()
@@ -141,23 +143,23 @@ func (b *MemoryBackend) RemoveCluster(name string) {
 }
 
 // LimitReady lets no workload on the cluster have more ready replicas than that, until it is called with -1.
-func (b *MemoryBackend) LimitReady(cluster string, replicas int64) {
+func (b *Backend) LimitReady(cluster string, replicas int64) {
 	b.members.limit(cluster, replicas)
 	b.settleIfAuto()
 }
 
 // Member gives access to the objects of a member cluster.
-func (b *MemoryBackend) Member(cluster string) Store {
+func (b *Backend) Member(cluster string) backendtest.Store {
 	return outsider{objects: b.members.store(cluster), changed: b.settleIfAuto}
 }
 
 // Objects gives access to the backend's own objects.
-func (b *MemoryBackend) Objects() Store {
+func (b *Backend) Objects() backendtest.Store {
 	return outsider{objects: b.backend, changed: b.settleIfAuto}
 }
 
 // Owned lists the backend's objects of a workload.
-func (b *MemoryBackend) Owned(_ context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
+func (b *Backend) Owned(_ context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
 	return slices.DeleteFunc(b.backend.list(""), func(obj *unstructured.Unstructured) bool {
 		return !ours(obj, query.Key)
 	}), nil
@@ -166,16 +168,16 @@ func (b *MemoryBackend) Owned(_ context.Context, query backends.Query) ([]*unstr
 // memberSet is the member clusters.
 type memberSet struct {
 	mu       sync.Mutex
-	stores   map[string]*memoryStore
+	stores   map[string]*objectStore
 	readyCap map[string]int64
 }
 
 // store returns the cluster's objects.
-func (m *memberSet) store(cluster string) *memoryStore {
+func (m *memberSet) store(cluster string) *objectStore {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stores[cluster] == nil {
-		m.stores[cluster] = newMemoryStore(func(*unstructured.Unstructured) {})
+		m.stores[cluster] = newObjectStore(func(*unstructured.Unstructured) {})
 	}
 	return m.stores[cluster]
 }
@@ -207,13 +209,13 @@ func (m *memberSet) simulate() (changed bool) {
 	return changed
 }
 
-// outsider is a memoryStore as somebody else uses it. In auto mode a change takes effect at once.
+// outsider is a objectStore as somebody else uses it. In auto mode a change takes effect at once.
 type outsider struct {
-	objects *memoryStore
+	objects *objectStore
 	changed func()
 }
 
-func (s outsider) Get(_ context.Context, ref Ref) (*unstructured.Unstructured, error) {
+func (s outsider) Get(_ context.Context, ref backendtest.Ref) (*unstructured.Unstructured, error) {
 	if obj := s.objects.get(ref); obj != nil {
 		return obj, nil
 	}
@@ -230,11 +232,11 @@ func (s outsider) Update(_ context.Context, obj *unstructured.Unstructured) erro
 	return s.objects.replace(obj)
 }
 
-func (s outsider) Watch(_ context.Context, ref Ref) (watch.Interface, error) {
+func (s outsider) Watch(_ context.Context, ref backendtest.Ref) (watch.Interface, error) {
 	return s.objects.watch(ref), nil
 }
 
-func (b *MemoryBackend) fleet() []backends.Cluster {
+func (b *Backend) fleet() []backends.Cluster {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clusters := slices.Clone(b.clusters)
@@ -246,7 +248,7 @@ func (b *MemoryBackend) fleet() []backends.Cluster {
 }
 
 // failure takes the next scripted error of an operation.
-func (b *MemoryBackend) failure(op Operation) error {
+func (b *Backend) failure(op Operation) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	queue := b.failures[op]
@@ -258,14 +260,14 @@ func (b *MemoryBackend) failure(op Operation) error {
 }
 
 // wrote counts a driver's write.
-func (b *MemoryBackend) wrote() {
+func (b *Backend) wrote() {
 	b.mu.Lock()
 	b.writes++
 	b.mu.Unlock()
 	b.settleIfAuto()
 }
 
-func (b *MemoryBackend) settleIfAuto() {
+func (b *Backend) settleIfAuto() {
 	if b.options.Auto {
 		b.Settle()
 	}
@@ -278,7 +280,7 @@ type listener struct {
 	wake    chan struct{}
 }
 
-func (b *MemoryBackend) listen() *listener {
+func (b *Backend) listen() *listener {
 	l := &listener{pending: map[types.NamespacedName]bool{}, wake: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -286,13 +288,13 @@ func (b *MemoryBackend) listen() *listener {
 	return l
 }
 
-func (b *MemoryBackend) unlisten(l *listener) {
+func (b *Backend) unlisten(l *listener) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.listeners, l)
 }
 
-func (b *MemoryBackend) announce(name types.NamespacedName) {
+func (b *Backend) announce(name types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for l := range b.listeners {
@@ -315,11 +317,11 @@ func (l *listener) take() []types.NamespacedName {
 	return names
 }
 
-func (b *MemoryBackend) backendChanged(obj *unstructured.Unstructured) {
+func (b *Backend) backendChanged(obj *unstructured.Unstructured) {
 	if obj.GetLabels()[v1alpha1.LabelUID] == "" {
 		return
 	}
-	if isCarrier(obj) {
+	if companions.IsCarrier(obj) {
 		for _, user := range companions.ReadUsers(obj.GetAnnotations()) {
 			b.announce(user)
 		}
@@ -332,10 +334,10 @@ func (b *MemoryBackend) backendChanged(obj *unstructured.Unstructured) {
 	b.announce(name)
 }
 
-func (b *MemoryBackend) fleetChanged() {
+func (b *Backend) fleetChanged() {
 	b.announce(types.NamespacedName{})
 	b.settleIfAuto()
 }
 
 // Remove deletes a member object behind every backend's back.
-func Remove(b *MemoryBackend, cluster string, ref Ref) { b.members.store(cluster).remove(ref) }
+func (b *Backend) Remove(cluster string, ref backendtest.Ref) { b.members.store(cluster).remove(ref) }

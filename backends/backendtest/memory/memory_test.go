@@ -1,4 +1,4 @@
-package backendtest_test
+package memory_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 )
 
 func clusters() []backends.Cluster {
@@ -26,7 +27,7 @@ func clusters() []backends.Cluster {
 	return []backends.Cluster{cluster("m1", "north"), cluster("m2", "south"), cluster("m3", "south")}
 }
 
-func environment(backend *backendtest.MemoryBackend) backendtest.Environment {
+func environment(backend *memory.Backend) backendtest.Environment {
 	var namespaces atomic.Int64
 	return backendtest.Environment{
 		NewDriver: func(_ *testing.T, gate backendtest.Gate) backends.Driver {
@@ -37,10 +38,10 @@ func environment(backend *backendtest.MemoryBackend) backendtest.Environment {
 		Member:         backend.Member,
 		Backend:        backend.Objects(),
 		Owned:          backend.Owned,
-		Foreign:        backendtest.ForeignPlacement,
-		OwnershipMarks: []string{backendtest.MemoryOwner},
+		Foreign:        memory.ForeignPlacement,
+		OwnershipMarks: []string{memory.OwnerMark},
 		Rival: func(_ *testing.T, _ string, obj *unstructured.Unstructured) {
-			obj.SetAnnotations(map[string]string{backendtest.MemoryOwner: "another/web"})
+			obj.SetAnnotations(map[string]string{memory.OwnerMark: "another/web"})
 		},
 		Timeout: time.Minute,
 		Poll:    time.Millisecond,
@@ -48,29 +49,29 @@ func environment(backend *backendtest.MemoryBackend) backendtest.Environment {
 	}
 }
 
-// TestMemoryAuto runs the suite with everything taking effect at once.
-func TestMemoryAuto(t *testing.T) {
-	backend := backendtest.NewMemory(backendtest.MemoryOptions{Clusters: clusters(), Auto: true})
+// TestAuto runs the suite with everything taking effect at once.
+func TestAuto(t *testing.T) {
+	backend := memory.New(memory.Options{Clusters: clusters(), Auto: true})
 	backendtest.Run(t, environment(backend))
 }
 
-// TestMemoryStepped runs the suite with changes on their way while the driver works, as on a real backend.
-func TestMemoryStepped(t *testing.T) {
-	backend := backendtest.NewMemory(backendtest.MemoryOptions{Clusters: clusters(), LateSync: true})
+// TestStepped runs the suite with changes on their way while the driver works, as on a real backend.
+func TestStepped(t *testing.T) {
+	backend := memory.New(memory.Options{Clusters: clusters(), LateSync: true})
 	step(t, backend)
 	backendtest.Run(t, environment(backend))
 }
 
-// TestMemoryWithoutFeatures runs the cases that want what is not declared to be refused.
-func TestMemoryWithoutFeatures(t *testing.T) {
-	backend := backendtest.NewMemory(backendtest.MemoryOptions{
+// TestWithoutFeatures runs the cases that want what is not declared to be refused.
+func TestWithoutFeatures(t *testing.T) {
+	backend := memory.New(memory.Options{
 		Clusters: clusters(), Features: backends.Features{}, Auto: true,
 	})
 	backendtest.Run(t, environment(backend))
 }
 
 // step steps until the test ends.
-func step(t *testing.T, backend *backendtest.MemoryBackend) {
+func step(t *testing.T, backend *memory.Backend) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
@@ -111,8 +112,8 @@ func desired(name string, replicas int64) backends.Desired {
 	}
 }
 
-func TestMemoryStep(t *testing.T) {
-	backend := backendtest.NewMemory(backendtest.MemoryOptions{Clusters: clusters()})
+func TestStep(t *testing.T) {
+	backend := memory.New(memory.Options{Clusters: clusters()})
 	driver := backend.Driver()
 	apply(t, driver, desired("web", 3))
 	if n := backend.Writes(); n != 2 {
@@ -133,8 +134,8 @@ func TestMemoryStep(t *testing.T) {
 	}
 }
 
-func TestMemoryUnreachableCluster(t *testing.T) {
-	backend := backendtest.NewMemory(backendtest.MemoryOptions{Clusters: clusters(), Auto: true})
+func TestUnreachableCluster(t *testing.T) {
+	backend := memory.New(memory.Options{Clusters: clusters(), Auto: true})
 	driver := backend.Driver()
 	apply(t, driver, desired("web", 3))
 	lost := clusters()[0]
@@ -150,11 +151,11 @@ func TestMemoryUnreachableCluster(t *testing.T) {
 	}
 }
 
-func TestMemoryFailNext(t *testing.T) {
-	backend := backendtest.NewMemory(backendtest.MemoryOptions{Clusters: clusters(), Auto: true})
+func TestFailNext(t *testing.T) {
+	backend := memory.New(memory.Options{Clusters: clusters(), Auto: true})
 	driver := backend.Driver()
 	want := errors.New("out of luck")
-	backend.FailNext(backendtest.OpClusters, want)
+	backend.FailNext(memory.OpClusters, want)
 	if _, err := driver.Clusters(t.Context()); !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
 	}
@@ -163,10 +164,10 @@ func TestMemoryFailNext(t *testing.T) {
 	}
 }
 
-// TestMemorySharedMembers hands a workload over between two backends by hand.
-func TestMemorySharedMembers(t *testing.T) {
-	source := backendtest.NewMemory(backendtest.MemoryOptions{Clusters: clusters(), Auto: true})
-	destination := backendtest.NewMemory(backendtest.MemoryOptions{Clusters: clusters(), Auto: true, Members: source})
+// TestSharedMembers hands a workload over between two backends by hand.
+func TestSharedMembers(t *testing.T) {
+	source := memory.New(memory.Options{Clusters: clusters(), Auto: true})
+	destination := memory.New(memory.Options{Clusters: clusters(), Auto: true, Members: source})
 	from, to := source.Driver(), destination.Driver()
 	d := desired("web", 3)
 	apply(t, from, d)

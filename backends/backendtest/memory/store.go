@@ -1,4 +1,4 @@
-package backendtest
+package memory
 
 import (
 	"cmp"
@@ -14,23 +14,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 )
 
-// memoryStore behaves like an API server where it matters here: UIDs, resource versions, generations that follow the
+// objectStore behaves like an API server where it matters here: UIDs, resource versions, generations that follow the
 // spec, watches.
-type memoryStore struct {
+type objectStore struct {
 	// changed is called after each change, outside the lock.
 	changed func(*unstructured.Unstructured)
 
 	mu       sync.Mutex
-	objects  map[Ref]*unstructured.Unstructured
-	watchers map[Ref][]chan watch.Event
+	objects  map[backendtest.Ref]*unstructured.Unstructured
+	watchers map[backendtest.Ref][]chan watch.Event
 	version  int64
 }
 
-func newMemoryStore(changed func(*unstructured.Unstructured)) *memoryStore {
-	return &memoryStore{
-		changed: changed, objects: map[Ref]*unstructured.Unstructured{}, watchers: map[Ref][]chan watch.Event{},
+func newObjectStore(changed func(*unstructured.Unstructured)) *objectStore {
+	return &objectStore{
+		changed: changed, objects: map[backendtest.Ref]*unstructured.Unstructured{}, watchers: map[backendtest.Ref][]chan watch.Event{},
 	}
 }
 
@@ -38,14 +40,14 @@ func newMemoryStore(changed func(*unstructured.Unstructured)) *memoryStore {
 const watchBuffer = 1000
 
 // get returns nil for an object that is not there.
-func (m *memoryStore) get(ref Ref) *unstructured.Unstructured {
+func (m *objectStore) get(ref backendtest.Ref) *unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.objects[ref].DeepCopy()
 }
 
 // list returns the objects of a kind, sorted.
-func (m *memoryStore) list(kind string) []*unstructured.Unstructured {
+func (m *objectStore) list(kind string) []*unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []*unstructured.Unstructured
@@ -62,12 +64,12 @@ func (m *memoryStore) list(kind string) []*unstructured.Unstructured {
 }
 
 // create adds an object.
-func (m *memoryStore) create(obj *unstructured.Unstructured) error {
+func (m *objectStore) create(obj *unstructured.Unstructured) error {
 	if err := validate(obj); err != nil {
 		return err
 	}
 	created := obj.DeepCopy()
-	ref := refOf(created)
+	ref := backendtest.RefOf(created)
 	created.SetUID(uuid.NewUUID())
 	created.SetGeneration(1)
 	delete(created.Object, "status")
@@ -83,7 +85,7 @@ func (m *memoryStore) create(obj *unstructured.Unstructured) error {
 }
 
 // replace updates all but the status. An update that changes nothing is none.
-func (m *memoryStore) replace(obj *unstructured.Unstructured) error {
+func (m *objectStore) replace(obj *unstructured.Unstructured) error {
 	if err := validate(obj); err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (m *memoryStore) replace(obj *unstructured.Unstructured) error {
 			updated.Object["status"] = status
 		}
 		// A Deployment's generation follows its annotations too.
-		annotated := obj.GetKind() == deployment.gvk.Kind && !maps.Equal(live.GetAnnotations(), updated.GetAnnotations())
+		annotated := obj.GetKind() == deploymentKind && !maps.Equal(live.GetAnnotations(), updated.GetAnnotations())
 		if annotated || !reflect.DeepEqual(live.Object["spec"], updated.Object["spec"]) {
 			updated.SetGeneration(live.GetGeneration() + 1)
 		}
@@ -105,7 +107,7 @@ func (m *memoryStore) replace(obj *unstructured.Unstructured) error {
 }
 
 // updateStatus replaces the status only.
-func (m *memoryStore) updateStatus(obj *unstructured.Unstructured, status map[string]any) error {
+func (m *objectStore) updateStatus(obj *unstructured.Unstructured, status map[string]any) error {
 	return m.update(obj, func(live *unstructured.Unstructured) *unstructured.Unstructured {
 		updated := live.DeepCopy()
 		updated.Object["status"] = status
@@ -113,8 +115,8 @@ func (m *memoryStore) updateStatus(obj *unstructured.Unstructured, status map[st
 	})
 }
 
-func (m *memoryStore) update(obj *unstructured.Unstructured, next func(live *unstructured.Unstructured) *unstructured.Unstructured) error {
-	ref := refOf(obj)
+func (m *objectStore) update(obj *unstructured.Unstructured, next func(live *unstructured.Unstructured) *unstructured.Unstructured) error {
+	ref := backendtest.RefOf(obj)
 	m.mu.Lock()
 	live, ok := m.objects[ref]
 	if !ok {
@@ -138,7 +140,7 @@ func (m *memoryStore) update(obj *unstructured.Unstructured, next func(live *uns
 }
 
 // remove deletes an object; one that is not there is fine.
-func (m *memoryStore) remove(ref Ref) {
+func (m *objectStore) remove(ref backendtest.Ref) {
 	m.mu.Lock()
 	obj, ok := m.objects[ref]
 	if ok {
@@ -155,15 +157,15 @@ func (m *memoryStore) remove(ref Ref) {
 }
 
 // put stores under the lock.
-func (m *memoryStore) put(event watch.EventType, obj *unstructured.Unstructured) {
+func (m *objectStore) put(event watch.EventType, obj *unstructured.Unstructured) {
 	m.version++
 	obj.SetResourceVersion(strconv.FormatInt(m.version, 10))
-	m.objects[refOf(obj)] = obj
+	m.objects[backendtest.RefOf(obj)] = obj
 	m.send(event, obj)
 }
 
-func (m *memoryStore) send(event watch.EventType, obj *unstructured.Unstructured) {
-	ref := refOf(obj)
+func (m *objectStore) send(event watch.EventType, obj *unstructured.Unstructured) {
+	ref := backendtest.RefOf(obj)
 	m.watchers[ref] = slices.DeleteFunc(m.watchers[ref], func(w chan watch.Event) bool {
 		select {
 		case w <- watch.Event{Type: event, Object: obj.DeepCopy()}:
@@ -176,7 +178,7 @@ func (m *memoryStore) send(event watch.EventType, obj *unstructured.Unstructured
 }
 
 // watch reports the object as it is, and its changes.
-func (m *memoryStore) watch(ref Ref) watch.Interface {
+func (m *objectStore) watch(ref backendtest.Ref) watch.Interface {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	events := make(chan watch.Event, watchBuffer)
@@ -184,20 +186,20 @@ func (m *memoryStore) watch(ref Ref) watch.Interface {
 		events <- watch.Event{Type: watch.Added, Object: obj.DeepCopy()}
 	}
 	m.watchers[ref] = append(m.watchers[ref], events)
-	return &memoryWatch{store: m, ref: ref, events: events}
+	return &objectWatch{store: m, ref: ref, events: events}
 }
 
-type memoryWatch struct {
-	store  *memoryStore
-	ref    Ref
+type objectWatch struct {
+	store  *objectStore
+	ref    backendtest.Ref
 	events chan watch.Event
 }
 
 // ResultChan implements watch.Interface.
-func (w *memoryWatch) ResultChan() <-chan watch.Event { return w.events }
+func (w *objectWatch) ResultChan() <-chan watch.Event { return w.events }
 
 // Stop implements watch.Interface.
-func (w *memoryWatch) Stop() {
+func (w *objectWatch) Stop() {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 	all := w.store.watchers[w.ref]
@@ -219,6 +221,6 @@ func validate(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-func resourceOf(ref Ref) schema.GroupResource {
+func resourceOf(ref backendtest.Ref) schema.GroupResource {
 	return schema.GroupResource{Group: ref.GVK.Group, Resource: ref.GVK.Kind}
 }

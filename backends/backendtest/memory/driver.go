@@ -1,4 +1,4 @@
-package backendtest
+package memory
 
 import (
 	"cmp"
@@ -14,29 +14,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// MemoryDriver drives a MemoryBackend: one placement a workload, one order a cluster. It is the shortest driver that
+// Driver drives a Backend: one placement a workload, one order a cluster. It is the shortest driver that
 // keeps the contract.
-type MemoryDriver struct {
-	backend *MemoryBackend
-	gate    Gate
+type Driver struct {
+	backend *Backend
+	gate    backendtest.Gate
 	running atomic.Bool
 }
 
 var (
-	_ backends.Driver = (*MemoryDriver)(nil)
-	_ backends.Runner = (*MemoryDriver)(nil)
+	_ backends.Driver = (*Driver)(nil)
+	_ backends.Runner = (*Driver)(nil)
 )
 
 // Features implements backends.Driver.
-func (d *MemoryDriver) Features() backends.Features { return maps.Clone(d.backend.options.Features) }
+func (d *Driver) Features() backends.Features { return maps.Clone(d.backend.options.Features) }
 
 // Run implements backends.Runner.
-func (d *MemoryDriver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
+func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
 	l := d.backend.listen()
 	defer d.backend.unlisten(l)
 	d.running.Store(true)
@@ -53,7 +56,7 @@ func (d *MemoryDriver) Run(ctx context.Context, notify func(types.NamespacedName
 }
 
 // begin is the beginning of every call.
-func (d *MemoryDriver) begin(ctx context.Context, op Operation) error {
+func (d *Driver) begin(ctx context.Context, op Operation) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
@@ -66,7 +69,7 @@ func (d *MemoryDriver) begin(ctx context.Context, op Operation) error {
 }
 
 // Clusters implements backends.Driver.
-func (d *MemoryDriver) Clusters(ctx context.Context) (backends.Fleet, error) {
+func (d *Driver) Clusters(ctx context.Context) (backends.Fleet, error) {
 	if err := d.begin(ctx, OpClusters); err != nil {
 		return backends.Fleet{}, err
 	}
@@ -74,18 +77,18 @@ func (d *MemoryDriver) Clusters(ctx context.Context) (backends.Fleet, error) {
 }
 
 // Observe implements backends.Driver.
-func (d *MemoryDriver) Observe(ctx context.Context, query backends.Query) (backends.Observation, error) {
+func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Observation, error) {
 	if err := d.begin(ctx, OpObserve); err != nil {
 		return backends.Observation{}, err
 	}
 	observation := backends.Observation{Selection: backends.Selection{Message: "the placement is not there yet"}}
 	if obj := d.backend.backend.get(placementRef(query.Key)); ours(obj, query.Key) {
 		observation.Found = true
-		observation.Selection = selection(read[memoryPlacement](obj), query.Selectors)
+		observation.Selection = selection(read[placementObject](obj), query.Selectors)
 	}
 	for _, obj := range d.orders(query.Key) {
 		observation.Found = true
-		observation.Clusters = append(observation.Clusters, observe(read[memoryOrder](obj), query.Workload))
+		observation.Clusters = append(observation.Clusters, observe(read[orderObject](obj), query.Workload))
 	}
 	d.observeCompanions(query.Key, &observation)
 	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
@@ -94,7 +97,7 @@ func (d *MemoryDriver) Observe(ctx context.Context, query backends.Query) (backe
 	return observation, nil
 }
 
-func selection(p *memoryPlacement, asked []v1alpha1.ClusterSelector) backends.Selection {
+func selection(p *placementObject, asked []v1alpha1.ClusterSelector) backends.Selection {
 	switch {
 	case !equality.Semantic.DeepEqual(p.Spec.Selectors, asked):
 		return backends.Selection{Message: "the placement is still the one before"}
@@ -108,13 +111,13 @@ func selection(p *memoryPlacement, asked []v1alpha1.ClusterSelector) backends.Se
 }
 
 // observe tells what is known of one order.
-func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObservation {
+func observe(o *orderObject, workload backends.Workload) backends.ClusterObservation {
 	c := backends.ClusterObservation{
 		Cluster: o.Spec.Cluster, Revision: o.Spec.Revision, Held: o.Spec.Hold,
 		Applied: metav1.ConditionUnknown, Presence: backends.PresenceOf(o.Spec.Removal != "", o.released()),
 	}
 	if replicas, ok := nestedNumber(o.Spec.Manifest, workload.ReplicasPath); ok {
-		c.Asked = pointer(int32(replicas))
+		c.Asked = ptr.To(int32(replicas))
 	}
 	if o.Spec.Mode == backends.ModeProbe && !c.Removing() {
 		c.Probe = probed(o, workload)
@@ -145,11 +148,11 @@ func observe(o *memoryOrder, workload backends.Workload) backends.ClusterObserva
 }
 
 // probed is what a probe has brought.
-func probed(o *memoryOrder, workload backends.Workload) *backends.ProbeResult {
+func probed(o *orderObject, workload backends.Workload) *backends.ProbeResult {
 	s := &backends.ProbeResult{Answered: o.carriedOut(), Exists: o.Status.Report != nil}
 	if s.Exists {
 		if n, found := nestedNumber(o.Status.Report.Object, workload.ReplicasPath); found {
-			s.Replicas = pointer(int32(n))
+			s.Replicas = ptr.To(int32(n))
 		}
 	}
 	return s
@@ -159,27 +162,26 @@ func nestedNumber(obj map[string]any, path []string) (int64, bool) {
 	if obj == nil || len(path) == 0 {
 		return 0, false
 	}
-	value, found, _ := unstructured.NestedFieldNoCopy(obj, path...)
-	n, ok := number(value)
-	return n, found && ok
+	n, found, err := unstructured.NestedInt64(obj, path...)
+	return n, found && err == nil
 }
 
 // orders are the backend's orders of a workload.
-func (d *MemoryDriver) orders(key backends.Key) []*unstructured.Unstructured {
+func (d *Driver) orders(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
-		return !ours(obj, key) || isCarrier(obj)
+		return !ours(obj, key) || companions.IsCarrier(obj)
 	})
 }
 
 // Apply implements backends.Driver.
-func (d *MemoryDriver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
+func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
 	if err := d.begin(ctx, OpApply); err != nil {
 		return backends.Progress{}, err
 	}
 	if err := d.check(desired); err != nil {
 		return backends.Progress{}, err
 	}
-	var spec memoryPlacement
+	var spec placementObject
 	spec.Spec.Selectors = desired.Selectors
 	placement := toMap(&spec.Spec)
 	if err := d.write(placementRef(desired.Key), desired.Key, placement); err != nil {
@@ -218,7 +220,7 @@ func progressOf(waiting []string) backends.Progress {
 }
 
 // check refuses what the backend cannot do.
-func (d *MemoryDriver) check(desired backends.Desired) error {
+func (d *Driver) check(desired backends.Desired) error {
 	features := d.backend.options.Features
 	gvk := desired.Workload.GVK
 	if !slices.Contains(d.backend.options.Groups, gvk.Group) {
@@ -259,7 +261,7 @@ func (d *MemoryDriver) check(desired backends.Desired) error {
 }
 
 // order writes one cluster's order. A held cluster keeps the manifest that it has.
-func (d *MemoryDriver) order(desired backends.Desired, target backends.Target) error {
+func (d *Driver) order(desired backends.Desired, target backends.Target) error {
 	w := desired.Workload
 	spec := orderSpec{
 		Cluster: target.Cluster, Conflict: desired.ConflictPolicy, Hold: target.Mode == backends.ModeHold,
@@ -273,7 +275,7 @@ func (d *MemoryDriver) order(desired backends.Desired, target backends.Target) e
 	if spec.Hold {
 		spec.Manifest, spec.Revision, spec.Mode = nil, "", backends.ModeOwn
 		if live := d.backend.backend.get(ref); ours(live, desired.Key) {
-			before := read[memoryOrder](live).Spec
+			before := read[orderObject](live).Spec
 			spec.Manifest, spec.Revision, spec.Mode = before.Manifest, before.Revision, before.Mode
 		}
 	}
@@ -281,7 +283,7 @@ func (d *MemoryDriver) order(desired backends.Desired, target backends.Target) e
 }
 
 // Delete implements backends.Driver.
-func (d *MemoryDriver) Delete(ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy) (backends.Progress, error) {
+func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy) (backends.Progress, error) {
 	if err := d.begin(ctx, OpDelete); err != nil {
 		return backends.Progress{}, err
 	}
@@ -294,30 +296,30 @@ func (d *MemoryDriver) Delete(ctx context.Context, query backends.Query, policy 
 		return progressOf(leaving), err
 	}
 	if obj := d.backend.backend.get(placementRef(query.Key)); ours(obj, query.Key) {
-		return progress, d.drop(refOf(obj))
+		return progress, d.drop(backendtest.RefOf(obj))
 	}
 	return progress, nil
 }
 
 // withdraw takes the orders that are not kept off their clusters, then off the backend.
-func (d *MemoryDriver) withdraw(
+func (d *Driver) withdraw(
 	query backends.Query, policy v1alpha1.DeletionPolicy, keep func(cluster string) bool,
 ) (backends.Progress, error) {
 	var waiting []string
 	key := query.Key
 	for _, obj := range d.orders(key) {
-		order := read[memoryOrder](obj)
+		order := read[orderObject](obj)
 		if keep(order.Spec.Cluster) {
 			continue
 		}
 		if order.Spec.Removal == policy && order.carriedOut() && order.Status.Removed {
-			if err := d.drop(refOf(obj)); err != nil {
+			if err := d.drop(backendtest.RefOf(obj)); err != nil {
 				return backends.Progress{}, err
 			}
 			continue
 		}
 		order.remove(policy, query.Alone())
-		if err := d.write(refOf(obj), key, toMap(&order.Spec)); err != nil {
+		if err := d.write(backendtest.RefOf(obj), key, toMap(&order.Spec)); err != nil {
 			return backends.Progress{}, err
 		}
 		waiting = append(waiting, order.Spec.Cluster)
@@ -329,7 +331,7 @@ func (d *MemoryDriver) withdraw(
 }
 
 // write makes the spec of a backend object what is given, when it is not.
-func (d *MemoryDriver) write(ref Ref, key backends.Key, spec map[string]any) error {
+func (d *Driver) write(ref backendtest.Ref, key backends.Key, spec map[string]any) error {
 	store := d.backend.backend
 	live := store.get(ref)
 	if live != nil && !ours(live, key) {
@@ -342,7 +344,7 @@ func (d *MemoryDriver) write(ref Ref, key backends.Key, spec map[string]any) err
 	if live != nil && reflect.DeepEqual(live.Object["spec"], spec) {
 		return nil
 	}
-	if err := d.gate(WriteRequest, "write "+ref.String()); err != nil {
+	if err := d.gate(backendtest.WriteRequest, "write "+ref.String()); err != nil {
 		return fmt.Errorf("write %s %s: %w", ref.GVK.Kind, ref.NamespacedName, err)
 	}
 	var err error
@@ -362,8 +364,8 @@ func (d *MemoryDriver) write(ref Ref, key backends.Key, spec map[string]any) err
 }
 
 // drop deletes a backend object.
-func (d *MemoryDriver) drop(ref Ref) error {
-	if err := d.gate(WriteRequest, "delete "+ref.String()); err != nil {
+func (d *Driver) drop(ref backendtest.Ref) error {
+	if err := d.gate(backendtest.WriteRequest, "delete "+ref.String()); err != nil {
 		return fmt.Errorf("delete %s %s: %w", ref.GVK.Kind, ref.NamespacedName, err)
 	}
 	d.backend.backend.remove(ref)
