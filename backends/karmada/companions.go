@@ -265,7 +265,7 @@ func (d *Driver) leaveCarrier(
 	case step.release:
 		err = d.release(ctx, newWork(w))
 	case step.remove:
-		err = d.removeCarrier(ctx, w)
+		err = d.discard(ctx, newWork(w))
 	case step.patch != nil:
 		err = d.patchCarrier(ctx, w, step.patch, companionOf(w))
 	}
@@ -289,14 +289,6 @@ func titleOf(w *workv1alpha1.Work) string {
 		return companions.Title(obj)
 	}
 	return "Work " + w.Name
-}
-
-// removeCarrier deletes the Work as it was read; when it has changed since, it waits for the next look.
-func (d *Driver) removeCarrier(ctx context.Context, w *workv1alpha1.Work) error {
-	if err := d.discard(ctx, newWork(w)); !apierrors.IsConflict(err) {
-		return err
-	}
-	return nil
 }
 
 // deleteCarriers lets go of all companions of a workload that is gone. It returns what is awaited.
