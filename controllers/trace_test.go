@@ -19,7 +19,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
-	"github.com/fleetworkload/fleetworkload/backends/backendtest"
+	"github.com/fleetworkload/fleetworkload/backends/backendtest/memory"
 )
 
 // traced has the passes of a world traced. Each write to the management cluster is a span of its own, as requests are.
@@ -118,7 +118,7 @@ func TestTracesQuoteNothing(t *testing.T) {
 	w.edit(func(fw *v1alpha1.FleetWorkload) {
 		fw.Spec.Template.Raw = []byte(strings.Replace(template, "nginx:1", "nginx:2", 1))
 	})
-	w.backend.FailNext(backendtest.OpApply, errors.New("invalid value: nginx:2"))
+	w.backend.FailNext(memory.OpApply, errors.New("invalid value: nginx:2"))
 	if _, err := w.reconcile(); err == nil || !strings.Contains(err.Error(), "nginx") {
 		t.Fatalf("it fails with %v", err)
 	}
