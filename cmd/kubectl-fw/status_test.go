@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -72,14 +73,20 @@ func TestOutputFormats(t *testing.T) {
 func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	name := func(o client.Object) []string { return []string{o.GetName()} }
+	of := func(field func(corev1.ObjectReference) string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{field(o.(*corev1.Event).InvolvedObject)} }
+	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(&v1alpha1.FleetWorkload{}, "metadata.name", name).WithStatusSubresource(&v1alpha1.FleetWorkload{}).Build()
+		WithIndex(&v1alpha1.FleetWorkload{}, "metadata.name", name).
+		WithIndex(&corev1.Event{}, "involvedObject.kind", of(func(r corev1.ObjectReference) string { return r.Kind })).
+		WithIndex(&corev1.Event{}, "involvedObject.name", of(func(r corev1.ObjectReference) string { return r.Name })).
+		WithStatusSubresource(&v1alpha1.FleetWorkload{}).Build()
 }
 
 func TestNotFound(t *testing.T) {

@@ -40,26 +40,35 @@ func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, show 
 		switch {
 		case stopped != nil:
 			return stopped
-		case ctx.Err() != nil:
-			continue
 		case errors.Is(err, errDeleted) && !connected:
 			return notFound(key)
 		case errors.Is(err, errDeleted):
 			fmt.Fprintf(errOut, "FleetWorkload %s was deleted\n", key)
 			return nil
-		case err != nil && !connected:
-			return err
-		case err != nil && !transient(err):
-			return err
-		case err != nil:
-			fmt.Fprintf(errOut, "lost the connection, trying again: %v\n", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(reconnectPause):
+		if again, err := watchAgain(ctx, err, connected, errOut); !again {
+			return err
 		}
 	}
 	return nil
+}
+
+// watchAgain tells whether a watch that has ended with err is to be begun again, after a pause: what may pass by itself is told, and only what is
+// wrong from the beginning, or for good, is an error.
+func watchAgain(ctx context.Context, err error, connected bool, errOut io.Writer) (bool, error) {
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil && (!connected || !transient(err)):
+		return false, err
+	case err != nil:
+		fmt.Fprintf(errOut, "lost the connection, trying again: %v\n", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(reconnectPause):
+	}
+	return true, nil
 }
 
 // transient tells whether a later attempt may succeed.
