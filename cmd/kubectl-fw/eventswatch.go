@@ -34,7 +34,7 @@ func (o *eventsOptions) follow(ctx context.Context, c client.WithWatch, show eve
 		if stopped != nil {
 			return stopped
 		}
-		if again, err := watchAgain(ctx, err, connected, errOut); !again {
+		if err := beforeNextWatch(ctx, err, connected, errOut); err != nil {
 			return err
 		}
 	}

@@ -38,10 +38,12 @@ func fixture(t *testing.T) *v1alpha1.FleetWorkload {
 func TestTable(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	unseen := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
-	for name, fw := range map[string]*v1alpha1.FleetWorkload{"status.golden": fixture(t), "status-unseen.golden": unseen} {
+	for name, fw := range map[string]*v1alpha1.FleetWorkload{
+		"status.golden": fixture(t), "status-wide.golden": fixture(t), "status-unseen.golden": unseen,
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := writeTable(&out, fw, now); err != nil {
+			if err := writeTable(&out, fw, now, name == "status-wide.golden"); err != nil {
 				t.Fatal(err)
 			}
 			compareGolden(t, name, out.String())
@@ -65,8 +67,8 @@ func TestOutputFormats(t *testing.T) {
 			t.Errorf("-o %s: error %v, printed\n%s", format, err, out.String())
 		}
 	}
-	if _, err := printerFor(statusOptions{output: "wide"}, nil); err == nil {
-		t.Error("-o wide should be refused")
+	if _, err := printerFor(statusOptions{output: "picture"}, nil); err == nil {
+		t.Error("-o picture should be refused")
 	}
 }
 

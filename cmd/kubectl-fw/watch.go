@@ -46,29 +46,27 @@ func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, show 
 			fmt.Fprintf(errOut, "FleetWorkload %s was deleted\n", key)
 			return nil
 		}
-		if again, err := watchAgain(ctx, err, connected, errOut); !again {
+		if err := beforeNextWatch(ctx, err, connected, errOut); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// watchAgain tells whether a watch that has ended with err is to be begun again, after a pause: what may pass by itself is told, and only what is
-// wrong from the beginning, or for good, is an error.
-func watchAgain(ctx context.Context, err error, connected bool, errOut io.Writer) (bool, error) {
-	switch {
-	case ctx.Err() != nil:
-		return false, nil
-	case err != nil && (!connected || !transient(err)):
-		return false, err
-	case err != nil:
+// beforeNextWatch waits after a watch that has ended with err: what may pass by itself is told, and only what is wrong from the beginning, or for
+// good, is an error.
+func beforeNextWatch(ctx context.Context, err error, connected bool, errOut io.Writer) error {
+	if err != nil && ctx.Err() == nil {
+		if !connected || !transient(err) {
+			return err
+		}
 		fmt.Fprintf(errOut, "lost the connection, trying again: %v\n", err)
 	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(reconnectPause):
 	}
-	return true, nil
+	return nil
 }
 
 // transient tells whether a later attempt may succeed.
