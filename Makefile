@@ -113,7 +113,7 @@ race: ## Run the unit tests of what works in parallel with the race detector (ne
 
 .PHONY: test-api
 test-api: ## Run the tests that need an API server (built and started by the tests)
-	@source hack/phase.bash; packages="$(call tagged,api,api backends controllers internal e2e)"; \
+	@source hack/phase.bash; packages="$(call tagged,api,api backends cmd controllers internal e2e)"; \
 	if [ -z "$$packages" ]; then echo 'no package has tests with build tag api' >&2; exit 1; fi; \
 	phase 'tests on a real API server' go test -vet=off -tags api -count=1 -timeout 20m $$packages
 
