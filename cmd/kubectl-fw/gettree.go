@@ -15,10 +15,11 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
-// A tree stays within a terminal of the usual size, 80 columns by 24 lines, unless it is asked for wide.
+// A tree stays within a terminal of the usual size, 80 columns by 24 lines, unless it is asked for wide. Names may not push the rest out of it.
 const (
 	treeColumns  = 80
 	treeClusters = 15
+	treeName     = 36
 )
 
 // branch is a line of a tree, with those below it. Without cells it is a name alone.
@@ -38,7 +39,7 @@ func writeTree(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time, wide bo
 	}
 	head = append(head, "MESSAGE")
 	fmt.Fprintln(w, strings.Join(head, "\t"))
-	tree{w, len(head)}.draw(treeOf(fw, now, wide), "", "")
+	tree{w, len(head), wide}.draw(treeOf(fw, now, wide), "", "")
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -56,12 +57,16 @@ func writeTree(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time, wide bo
 type tree struct {
 	w       io.Writer
 	columns int
+	wide    bool
 }
 
 // draw writes a branch and those below it. before stands in front of its own line, and under in front of theirs.
 func (t tree) draw(b branch, before, under string) {
 	cells := make([]string, t.columns) // a line without some would end the columns
 	cells[0] = before + b.name
+	if name := []rune(b.name); !t.wide && len(name) > treeName {
+		cells[0] = before + string(name[:treeName/2-1]) + "…" + string(name[len(name)-treeName/2:])
+	}
 	copy(cells[1:], b.cells)
 	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
 	for i, child := range b.below {

@@ -41,6 +41,17 @@ func crowded(t *testing.T) *v1alpha1.FleetWorkload {
 	return fw
 }
 
+// lengthy has names that are as long as they may be.
+func lengthy(t *testing.T) *v1alpha1.FleetWorkload {
+	t.Helper()
+	fw := travelling(t)
+	for i := range fw.Status.Clusters {
+		fw.Status.Clusters[i].Name = fmt.Sprintf("%s-%d", strings.Repeat("c", 61), i)
+	}
+	fw.Status.Placement.Companions[0].Name = strings.Repeat("settings-", 28) + "1"
+	return fw
+}
+
 func TestTree(t *testing.T) {
 	for name, test := range map[string]struct {
 		fw   *v1alpha1.FleetWorkload
@@ -48,6 +59,7 @@ func TestTree(t *testing.T) {
 	}{
 		"tree/one-backend.golden":       {fw: fixture(t)},
 		"tree/between-backends.golden":  {fw: travelling(t)},
+		"tree/long-names.golden":        {fw: lengthy(t)},
 		"tree/wide.golden":              {fw: travelling(t), wide: true},
 		"tree/many-clusters.golden":     {fw: crowded(t)},
 		"tree/not-looked-at-yet.golden": {fw: &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.FleetWorkloadSpec{Backend: "ocm"}}},
