@@ -22,6 +22,7 @@ PLATFORMS ?=
 IMAGE_REPO ?=
 IMAGE_TAG ?=
 BASE_IMAGE ?=
+VERSION ?=
 ifneq ($(LAB_MEMBERS),)
 export LAB_MEMBERS
 endif
@@ -30,7 +31,7 @@ BIN := bin
 CHART := charts/fleetworkload
 TOOLS := hack/tools/go.mod hack/tools/go.sum
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md
-MODULES := . hack/tools hack/images hack/monitoring $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
+MODULES := . hack/tools hack/images hack/krew hack/monitoring $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
 
 # say prints a step with the time, so that a log shows where it went.
 say = printf '%s %s\n' "$$(date +%H:%M:%S)"
@@ -67,6 +68,11 @@ images: ## Build the operator's image into bin/images (IMAGE_REPO=host/name push
 	@$(say) 'image'
 	@cd hack/images && go run . -root '$(CURDIR)' -out '$(CURDIR)/$(BIN)/images' -repository '$(IMAGE_REPO)' -tag '$(IMAGE_TAG)' \
 		-base '$(BASE_IMAGE)' $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
+
+.PHONY: plugin-archives
+plugin-archives: ## Build kubectl-fw for krew into bin/plugin: an archive a platform, and the manifest (VERSION=v0.1.0; PLATFORMS=linux/amd64)
+	@$(say) 'plugin archives'
+	@cd hack/krew && go run . -root '$(CURDIR)' -out '$(CURDIR)/$(BIN)/plugin' -version '$(VERSION)' $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 .PHONY: generate
 generate: $(BIN)/controller-gen ## Generate deepcopy code
@@ -107,7 +113,7 @@ race: ## Run the unit tests of what works in parallel with the race detector (ne
 
 .PHONY: test-api
 test-api: ## Run the tests that need an API server (built and started by the tests)
-	@source hack/phase.bash; packages="$(call tagged,api,api backends controllers internal e2e)"; \
+	@source hack/phase.bash; packages="$(call tagged,api,api backends cmd controllers internal e2e)"; \
 	if [ -z "$$packages" ]; then echo 'no package has tests with build tag api' >&2; exit 1; fi; \
 	phase 'tests on a real API server' go test -vet=off -tags api -count=1 -timeout 20m $$packages
 
@@ -180,7 +186,7 @@ lint: $(BIN)/golangci-lint ## Check the code and the API types against the rules
 	@$(say) 'lint'
 	@go run ./hack/apilint
 	@$(BIN)/golangci-lint run --color never ./...
-	@for dir in hack/images hack/monitoring; do (cd "$$dir" && ../../$(BIN)/golangci-lint run --color never --config ../../.golangci.yml ./...); done
+	@for dir in hack/images hack/krew hack/monitoring; do (cd "$$dir" && ../../$(BIN)/golangci-lint run --color never --config ../../.golangci.yml ./...); done
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date, formatted, tidy, linted
@@ -189,6 +195,7 @@ verify: ## Check that everything generated is up to date, formatted, tidy, linte
 	@$(MAKE) verify-tidy
 	@$(MAKE) verify-chart
 	@$(MAKE) verify-images
+	@$(MAKE) verify-plugin
 	@$(MAKE) verify-monitoring
 	@$(MAKE) lint
 	@$(say) 'verified'
@@ -223,6 +230,11 @@ verify-chart:
 verify-images:
 	@$(say) 'image'
 	@cd hack/images && PLATFORMS='$(PLATFORMS)' go test -count=1 ./...
+
+.PHONY: verify-plugin
+verify-plugin:
+	@$(say) 'plugin'
+	@cd hack/krew && go test -count=1 ./... # as above
 
 .PHONY: verify-monitoring
 verify-monitoring:

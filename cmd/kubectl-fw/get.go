@@ -24,10 +24,14 @@ import (
 )
 
 const getLong = `Show FleetWorkloads at a glance: those that need a person first, then those that are on their way, then those that are Ready. The last
-line counts them. Without NAMEs it shows all of the namespace, or of all namespaces with -A.`
+line counts them. Without NAMEs it shows all of the namespace, or of all namespaces with -A. Of one NAME it shows what that is made of: the
+backends that have it, the clusters of each, and the objects on them.`
 
 const getExample = `  # What needs me?
   kubectl-fw get -A
+
+  # What is it made of?
+  kubectl-fw get web -n shop
 
   # Names, for scripts
   kubectl-fw get -n shop -l team=web -o name`
@@ -49,7 +53,7 @@ func newGetCommand(flags *genericclioptions.ConfigFlags, streams genericiooption
 	opts := getOptions{print: genericclioptions.NewPrintFlags("").WithTypeSetter(scheme)}
 	cmd := &cobra.Command{
 		Use:               "get [NAME...]",
-		Short:             "Show FleetWorkloads at a glance, those that need a person first",
+		Short:             "Show FleetWorkloads at a glance, those that need a person first, or what one is made of",
 		Long:              getLong,
 		Example:           getExample,
 		ValidArgsFunction: completeNames(flags, true),
@@ -169,6 +173,9 @@ func stateOf(fw *v1alpha1.FleetWorkload) (reason, message string) {
 }
 
 func (o *getOptions) table(out io.Writer, list *v1alpha1.FleetWorkloadList, now time.Time) error {
+	if len(o.names) == 1 && len(list.Items) == 1 {
+		return writeTree(out, &list.Items[0], now, o.wide)
+	}
 	if len(list.Items) == 0 {
 		where := "in namespace " + o.namespace
 		if o.everywhere {

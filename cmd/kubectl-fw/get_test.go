@@ -76,6 +76,7 @@ func TestGetTable(t *testing.T) {
 		"get.golden":       getting(t, "", getOptions{namespace: "shop"}),
 		"get-all.golden":   getting(t, "wide", getOptions{everywhere: true}),
 		"get-some.golden":  getting(t, "", getOptions{namespace: "shop", names: []string{"web", "cart"}, selector: "team=web"}),
+		"get-one.golden":   getting(t, "", getOptions{namespace: "shop", names: []string{"web"}}),
 		"get-none.golden":  getting(t, "", getOptions{namespace: "empty"}),
 		"get-never.golden": getting(t, "", getOptions{everywhere: true, selector: "team=none"}),
 	} {

@@ -55,7 +55,7 @@ func newRoot(called string, streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	flags.AddFlags(root.PersistentFlags())
 	hideRareFlags(root.PersistentFlags())
-	root.AddCommand(newGetCommand(flags, streams), newStatusCommand(flags, streams), newMigrateCommand(flags, streams),
+	root.AddCommand(newGetCommand(flags, streams), newStatusCommand(flags, streams), newEventsCommand(flags, streams), newMigrateCommand(flags, streams),
 		newApproveCommand(flags, streams), newHistoryCommand(flags, streams), newUndoCommand(flags, streams), newRestartCommand(flags, streams),
 		newSuspendCommand(flags, streams), newResumeCommand(flags, streams), newPlanCommand(flags, streams), newRenderCommand(flags, streams),
 		newImportCommand(flags, streams), newInterpretCommand(streams), newBackendCommand(flags, streams), newKubeconfigCommand(flags, streams),

@@ -61,7 +61,7 @@ func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 			return showStatus(cmd.Context(), c, key, show)
 		},
 	}
-	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "print the status object instead of a table: json or yaml")
+	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "wide shows all that is known of each condition and cluster; json and yaml print the status object")
 	cmd.Flags().BoolVarP(&opts.watch, "watch", "w", false, "go on until interrupted: redraw on a terminal, append otherwise")
 	return cmd
 }
@@ -82,13 +82,14 @@ func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 			first = false
 			return writeYAML(out, unpacked(fw.Status))
 		}, nil
-	case "":
+	case "", "wide":
+		wide := opts.output == "wide"
 		if opts.watch {
-			return watchPrinter(out), nil
+			return watchPrinter(out, wide), nil
 		}
-		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now()) }, nil
+		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now(), wide) }, nil
 	default:
-		return nil, fmt.Errorf("--output %q: choose json or yaml, or leave it out for a table", opts.output)
+		return nil, fmt.Errorf("--output %q: choose wide, json or yaml, or leave it out for a table", opts.output)
 	}
 }
 
@@ -129,13 +130,13 @@ func notFound(key client.ObjectKey) error {
 }
 
 // watchPrinter replaces what it drew before on a terminal, and appends under the time otherwise.
-func watchPrinter(out io.Writer) printer {
+func watchPrinter(out io.Writer, wide bool) printer {
 	screen := isTerminal(out)
 	drawn := 0
 	return func(fw *v1alpha1.FleetWorkload) error {
 		var b bytes.Buffer
 		now := time.Now()
-		if err := writeTable(&b, fw, now); err != nil {
+		if err := writeTable(&b, fw, now, wide); err != nil {
 			return err
 		}
 		if !screen {

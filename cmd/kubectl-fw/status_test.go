@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -37,10 +38,12 @@ func fixture(t *testing.T) *v1alpha1.FleetWorkload {
 func TestTable(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	unseen := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 1}}
-	for name, fw := range map[string]*v1alpha1.FleetWorkload{"status.golden": fixture(t), "status-unseen.golden": unseen} {
+	for name, fw := range map[string]*v1alpha1.FleetWorkload{
+		"status.golden": fixture(t), "status-wide.golden": fixture(t), "status-unseen.golden": unseen,
+	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := writeTable(&out, fw, now); err != nil {
+			if err := writeTable(&out, fw, now, name == "status-wide.golden"); err != nil {
 				t.Fatal(err)
 			}
 			compareGolden(t, name, out.String())
@@ -64,22 +67,28 @@ func TestOutputFormats(t *testing.T) {
 			t.Errorf("-o %s: error %v, printed\n%s", format, err, out.String())
 		}
 	}
-	if _, err := printerFor(statusOptions{output: "wide"}, nil); err == nil {
-		t.Error("-o wide should be refused")
+	if _, err := printerFor(statusOptions{output: "picture"}, nil); err == nil {
+		t.Error("-o picture should be refused")
 	}
 }
 
 func fakeClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	name := func(o client.Object) []string { return []string{o.GetName()} }
+	of := func(field func(corev1.ObjectReference) string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{field(o.(*corev1.Event).InvolvedObject)} }
+	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(&v1alpha1.FleetWorkload{}, "metadata.name", name).WithStatusSubresource(&v1alpha1.FleetWorkload{}).Build()
+		WithIndex(&v1alpha1.FleetWorkload{}, "metadata.name", name).
+		WithIndex(&corev1.Event{}, "involvedObject.kind", of(func(r corev1.ObjectReference) string { return r.Kind })).
+		WithIndex(&corev1.Event{}, "involvedObject.name", of(func(r corev1.ObjectReference) string { return r.Name })).
+		WithStatusSubresource(&v1alpha1.FleetWorkload{}).Build()
 }
 
 func TestNotFound(t *testing.T) {

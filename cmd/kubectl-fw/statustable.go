@@ -17,13 +17,18 @@ import (
 // none stands for what is not known. It is not zero.
 const none = "-"
 
-// writeTable shows a FleetWorkload to a person: a headline, the conditions that matter, a row a cluster.
-func writeTable(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time) error {
+// writeTable shows a FleetWorkload to a person: a headline, the conditions that matter, a row a cluster. Wide, it has all conditions, and all that a
+// cluster reports.
+func writeTable(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time, wide bool) error {
 	writeHeadline(out, fw)
-	if err := writeConditions(out, fw, now); err != nil {
+	conditions := fw.Status.Conditions
+	if !wide {
+		conditions = matter(conditions)
+	}
+	if err := writeConditions(out, conditions, now); err != nil {
 		return err
 	}
-	return writeClusters(out, fw.Status, now)
+	return writeClusters(out, fw.Status, now, wide)
 }
 
 func writeHeadline(out io.Writer, fw *v1alpha1.FleetWorkload) {
@@ -78,8 +83,7 @@ func pausedOf(s v1alpha1.FleetWorkloadStatus) (names []string) {
 	return names
 }
 
-func writeConditions(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time) error {
-	conditions := matter(fw.Status.Conditions)
+func writeConditions(out io.Writer, conditions []metav1.Condition, now time.Time) error {
 	if len(conditions) == 0 {
 		return nil
 	}
@@ -110,20 +114,20 @@ func matter(all []metav1.Condition) []metav1.Condition {
 	return out
 }
 
-func writeClusters(out io.Writer, s v1alpha1.FleetWorkloadStatus, now time.Time) error {
+func writeClusters(out io.Writer, s v1alpha1.FleetWorkloadStatus, now time.Time, wide bool) error {
 	fmt.Fprintln(out)
 	if len(s.Clusters) == 0 {
 		fmt.Fprintln(out, "no cluster has anything of it")
 		return nil
 	}
 	w := printers.GetNewTabWriter(out)
-	fmt.Fprintln(w, "CLUSTER\tDESIRED\tREADY\tUPDATED\tAVAILABLE\tREVISION\tAPPLIED\tHEALTH\tSTALE\tAGE\tMESSAGE")
+	head, row := "CLUSTER\tREADY\tUPDATED\tSTATUS\tAGE\tMESSAGE", clusterRow
+	if wide {
+		head, row = "CLUSTER\tDESIRED\tREADY\tUPDATED\tAVAILABLE\tREVISION\tAPPLIED\tHEALTH\tSTALE\tAGE\tMESSAGE", wideClusterRow
+	}
+	fmt.Fprintln(w, head)
 	for _, c := range s.Clusters {
-		fmt.Fprintln(w, strings.Join([]string{
-			c.Name, number(c.Desired), number(c.Ready), number(c.Updated), number(c.Available), orNone(c.Revision),
-			orNone(string(c.Applied)), orNone(string(c.Health)), orNone(string(c.Stale)), age(c.LastTransitionTime, now),
-			orNone(oneLine(c.Message)),
-		}, "\t"))
+		fmt.Fprintln(w, strings.Join(append(row(c), age(c.LastTransitionTime, now), orNone(oneLine(c.Message))), "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -133,6 +137,17 @@ func writeClusters(out io.Writer, s v1alpha1.FleetWorkloadStatus, now time.Time)
 			*s.Truncated)
 	}
 	return nil
+}
+
+func clusterRow(c v1alpha1.ClusterStatus) []string {
+	return []string{c.Name, readyOf(c), number(c.Updated), clusterState(c)}
+}
+
+func wideClusterRow(c v1alpha1.ClusterStatus) []string {
+	return []string{
+		c.Name, number(c.Desired), number(c.Ready), number(c.Updated), number(c.Available), orNone(c.Revision), orNone(string(c.Applied)),
+		orNone(string(c.Health)), orNone(string(c.Stale)),
+	}
 }
 
 func number(n *int32) string {

@@ -40,24 +40,31 @@ func follow(ctx context.Context, c client.WithWatch, key client.ObjectKey, show 
 		switch {
 		case stopped != nil:
 			return stopped
-		case ctx.Err() != nil:
-			continue
 		case errors.Is(err, errDeleted) && !connected:
 			return notFound(key)
 		case errors.Is(err, errDeleted):
 			fmt.Fprintf(errOut, "FleetWorkload %s was deleted\n", key)
 			return nil
-		case err != nil && !connected:
-			return err
-		case err != nil && !transient(err):
-			return err
-		case err != nil:
-			fmt.Fprintf(errOut, "lost the connection, trying again: %v\n", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(reconnectPause):
+		if err := beforeNextWatch(ctx, err, connected, errOut); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// beforeNextWatch waits after a watch that has ended with err: what may pass by itself is told, and only what is wrong from the beginning, or for
+// good, is an error.
+func beforeNextWatch(ctx context.Context, err error, connected bool, errOut io.Writer) error {
+	if err != nil && ctx.Err() == nil {
+		if !connected || !transient(err) {
+			return err
+		}
+		fmt.Fprintf(errOut, "lost the connection, trying again: %v\n", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(reconnectPause):
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 
 // Program chartsync copies what the Helm chart shares with config/ into the chart's files folder, where its templates
 // read it: the CRD, the rules of each role, the backends' admission policies, and
-// what is for Prometheus. config/ is the source; `make verify` fails when a copy differs.
+// what is for Prometheus and Grafana. config/ is the source; `make verify` fails when a copy differs.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// header goes before each copy.
+// header goes before each copy that may have comments.
 const header = "# Copied from %s by `make manifests`. Do not edit.\n"
 
 // copies lead from config/ to the chart's files/.
@@ -30,6 +30,7 @@ var copies = map[string]string{
 	"admission/authors_policy.yaml":                       "authors-policy.yaml",
 	"monitoring/prometheus-rules.yaml":                    "prometheus-rules.yaml",
 	"monitoring/service-monitor.yaml":                     "service-monitor.yaml",
+	"monitoring/dashboard.json":                           "dashboard.json",
 	"flowcontrol/priority_level.yaml":                     "flow-control-level.yaml",
 	"flowcontrol/flow_schema.yaml":                        "flow-schema.yaml",
 	"flowcontrol/flow_schema_lease.yaml":                  "flow-schema-lease.yaml",
@@ -63,7 +64,10 @@ func run(config, files string) error {
 			return fmt.Errorf("read source: %w", err)
 		}
 		wanted[to] = true
-		if err := write(filepath.Join(files, to), append(fmt.Appendf(nil, header, "config/"+from), raw...)); err != nil {
+		if filepath.Ext(to) == ".yaml" {
+			raw = append(fmt.Appendf(nil, header, "config/"+from), raw...)
+		}
+		if err := write(filepath.Join(files, to), raw); err != nil {
 			return err
 		}
 	}

@@ -532,11 +532,27 @@ func TestWhatIsForPrometheusIsEqual(t *testing.T) {
 		}
 		delete(config, key)
 	}
+	delete(config, "ConfigMap/fleetworkload-dashboard") // see below
 	if len(config) > 0 {
 		t.Errorf("config/monitoring alone has %v", slices.Sorted(maps.Keys(config)))
 	}
 	if _, there := mustRender(t, object{"manager": object{"enabled": false}, "monitoring": object{"serviceMonitor": on}})[monitor]; there {
 		t.Error("where no operator is, it is scraped")
+	}
+}
+
+// TestTheDashboardIsEqual: both ways to install have the same, with the label by which Grafana's sidecar finds it; the chart's is asked for.
+func TestTheDashboardIsEqual(t *testing.T) {
+	const dashboard = "ConfigMap/fleetworkload-dashboard"
+	chart := mustRender(t, object{"monitoring": object{"dashboard": object{"enabled": true}}}).get(t, dashboard)
+	config := build(t, "monitoring").get(t, dashboard)
+	equal(t, "data of "+dashboard, chart["data"], config["data"])
+	for _, found := range []object{chart, config} {
+		equal(t, "the label", at(t, found, "metadata", "labels", "grafana_dashboard"), any("1"))
+		equal(t, "the namespace", at(t, found, "metadata", "namespace"), any(namespace))
+	}
+	if _, there := mustRender(t, nil)[dashboard]; there {
+		t.Error("the dashboard is there without being asked for")
 	}
 }
 
