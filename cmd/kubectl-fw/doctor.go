@@ -177,7 +177,7 @@ func lookAtCRD(ctx context.Context, s *section, c client.Reader) {
 		s.unread("the CRD "+name, err)
 	default:
 		if missing := lackedBy(crd); len(missing) > 0 {
-			s.add(gradeProblem, "apply the CRD of this release: a chart does not upgrade CRDs by itself", "the CRD is older than this program; it lacks %s", strings.Join(missing, ", "))
+			s.add(gradeProblem, "upgrade the chart, or apply the CRD of this release: kubectl apply --server-side -k config/crd", "the CRD is older than this program; it lacks %s", strings.Join(missing, ", "))
 			return
 		}
 		s.add(gradeOK, "", "the CRD has all fields that this program knows")
