@@ -44,14 +44,14 @@ func TestCommandsInDocs(t *testing.T) {
 	if commands < 80 {
 		t.Errorf("looked at %d commands", commands)
 	}
-	for _, command := range tree().Commands() {
+	for _, command := range rootCommand().Commands() {
 		if !used[command.Name()] && command.Name() != "help" {
 			t.Errorf("no page shows %s", command.Name())
 		}
 	}
 }
 
-func tree() *cobra.Command {
+func rootCommand() *cobra.Command {
 	root := newRoot("kubectl-fw", genericiooptions.NewTestIOStreamsDiscard())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd("completion")
@@ -65,7 +65,7 @@ func parsed(t *testing.T, command docs.Command) string {
 	for i, word := range words {
 		words[i], _, _ = strings.Cut(word, "|") // one of several, such as bash|zsh
 	}
-	root := tree()
+	root := rootCommand()
 	found, rest, err := root.Find(words)
 	if err != nil {
 		t.Errorf("%s: %v", command.Where, err)
