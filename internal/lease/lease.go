@@ -5,6 +5,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,9 @@ type Lease struct {
 	resourcelock.Interface
 	deadline time.Duration
 	renewed  atomic.Pointer[time.Time]
-	clock    clock.PassiveClock
+	// holder is who had it at the last look.
+	holder atomic.Pointer[string]
+	clock  clock.PassiveClock
 }
 
 // New wraps a lock. The deadline is that of renewals: for so long after one nobody else can lead.
@@ -30,13 +33,26 @@ func New(lock resourcelock.Interface, deadline time.Duration, passive clock.Pass
 	return &Lease{Interface: lock, deadline: deadline, clock: passive}
 }
 
+// Get implements resourcelock.Interface.
+func (l *Lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.holder.Store(&record.HolderIdentity)
+	}
+	return record, raw, err
+}
+
 // Create implements resourcelock.Interface.
 func (l *Lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.note(record, func() error { return l.Interface.Create(ctx, record) })
 }
 
-// Update implements resourcelock.Interface.
+// Update implements resourcelock.Interface. It does not give back what is another's: client-go's leader that gives up looks at the lease, and
+// then goes by what it knew before (LeaderElector.release in tools/leaderelection), so that one who wakes would end its successor's lease.
 func (l *Lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if holder := l.holder.Load(); record.HolderIdentity == "" && holder != nil && *holder != l.Identity() {
+		return fmt.Errorf("give back the lease %s: it is %s's by now", l.Describe(), *holder)
+	}
 	return l.note(record, func() error { return l.Interface.Update(ctx, record) })
 }
 

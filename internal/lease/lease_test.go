@@ -25,6 +25,38 @@ func (l lock) Create(context.Context, resourcelock.LeaderElectionRecord) error {
 
 func (l lock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
 
+// anothers is a lock that somebody else has.
+type anothers struct {
+	lock
+	written *int
+}
+
+func (anothers) Describe() string { return "fleetworkload-system/fleetworkload" }
+
+func (anothers) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: "another"}, nil, nil
+}
+
+func (a anothers) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	*a.written++
+	return nil
+}
+
+// TestWhatIsAnothersIsNotGivenBack: a leader that wakes looks at the lease, and then releases it by what it knew before.
+func TestWhatIsAnothersIsNotGivenBack(t *testing.T) {
+	written := 0
+	l := New(anothers{written: &written}, 10*time.Second, clock.RealClock{})
+	if _, _, err := l.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil || written != 0 {
+		t.Errorf("the lease of another was given back: %v, %d writes", err, written)
+	}
+	if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil || written != 1 {
+		t.Errorf("a lease that has run out is not taken: %v, %d writes", err, written)
+	}
+}
+
 // watch shows a time.
 type watch struct{ time.Time }
 
