@@ -139,9 +139,11 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if serves, err := r.serves(ctx, req.Namespace); err != nil || !serves {
-		r.letGo(req.NamespacedName)
+	if serves, err := r.serves(ctx, req.Namespace); err != nil {
 		return ctrl.Result{}, err
+	} else if !serves {
+		r.letGo(req.NamespacedName)
+		return ctrl.Result{}, nil
 	}
 	began := r.Clock.Now()
 	defer func() { r.pauses.after(req.NamespacedName, began, r.Clock.Now()) }()
