@@ -99,28 +99,44 @@ func (d *Decision) heldUnsettled() (held []backends.Target, err error) {
 	if !suspended(d.in.FleetWorkload) {
 		return d.holdPinned()
 	}
-	shares, removals := guard.Decided(d.record.placement), guard.Removals(d.record.placement)
-	hold := func(name string, replicas *int32) {
-		cluster, known := d.fleet.Get(name)
-		if _, decided := removals[name]; err != nil || !known && !decided {
-			return
+	removals := guard.Removals(d.record.placement)
+	for _, o := range d.observed.Clusters {
+		cluster, known := d.fleet.Get(o.Cluster)
+		_, decided := removals[o.Cluster]
+		if o.Removing() || o.Probe != nil || !known && !decided {
+			continue
 		}
-		cluster.Name = name
-		var target backends.Target
-		if target, err = d.work.plan.Held(cluster, replicas); err == nil {
-			held = append(held, target)
+		cluster.Name = o.Cluster
+		target, err := d.work.plan.Held(cluster, d.heldReplicas(o))
+		if err != nil {
+			return nil, err
 		}
+		held = append(held, target)
 	}
+	unseen, err := d.holdUnseen()
+	return slices.Concat(held, unseen), err
+}
+
+// holdUnseen gives the clusters that are to run something by what was decided last, and of which the backend shows nothing yet, what was
+// decided: while it is suspended, what is on its way must not arrive.
+func (d *Decision) holdUnseen() (held []backends.Target, err error) {
+	shares, removals := guard.Decided(d.record.placement), guard.Removals(d.record.placement)
 	for _, o := range d.observed.Clusters {
 		delete(shares, o.Cluster)
-		if !o.Removing() && o.Probe == nil {
-			hold(o.Cluster, d.heldReplicas(o))
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(shares)) {
-		hold(name, d.heldReplicas(backends.ClusterObservation{Cluster: name}))
+		cluster, known := d.fleet.Get(name)
+		if _, decided := removals[name]; !known && !decided {
+			continue
+		}
+		cluster.Name = name
+		target, err := d.work.plan.Held(cluster, d.heldReplicas(backends.ClusterObservation{Cluster: name}))
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, target)
 	}
-	return held, err
+	return held, nil
 }
 
 // noteVersions tells when the clusters do not serve the kind alike: what runs it there, such as OpenKruise, differs.
@@ -246,7 +262,17 @@ func (d *Decision) leaving(targets []backends.Target) ([]backends.Target, error)
 			left = append(left, target)
 		}
 	}
-	return left, nil
+	if !suspended(d.in.FleetWorkload) {
+		return left, nil
+	}
+	unseen, err := d.holdUnseen()
+	for _, t := range unseen {
+		if !slices.Contains(wanted, t.Cluster) && !vanished(t.Cluster) && !d.pins(t.Cluster) {
+			d.placed.held = append(d.placed.held, t.Cluster)
+			left = append(left, t)
+		}
+	}
+	return left, err
 }
 
 // excluded are the clusters that the spec does not choose whatever labels they have.
