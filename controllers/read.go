@@ -95,10 +95,25 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 	if reads.Trial != nil {
 		in.Trial = r.try(ctx, *reads.Trial)
 	}
+	if reads.Plan {
+		return r.plan(ctx, in)
+	}
 	if len(reads.Restarts) > 0 {
 		r.readRestarts(ctx, in, reads.Restarts)
 	}
 	return nil
+}
+
+// plan finds out what the spec comes to.
+func (r *Reconciler) plan(ctx context.Context, in *pass.In) error {
+	var failed error
+	planned := pass.PlanOf(*in, func(in *pass.In, reads pass.Reads) {
+		if failed == nil {
+			failed = r.read(ctx, in, reads)
+		}
+	})
+	in.Planned = &planned
+	return failed
 }
 
 // readNamespace reads the namespace's labels. One that is gone has none.

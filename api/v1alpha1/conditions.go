@@ -35,6 +35,8 @@ const (
 	ReasonStale = "Stale"
 	// ReasonSuspended surfaces when spec.suspend freezes dispatching and the fleet differs from the spec.
 	ReasonSuspended = "Suspended"
+	// ReasonAwaitingApproval surfaces while a change of the spec waits for a person to approve it (spec.approval).
+	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonPaused surfaces when all clusters but those of spec.placement.paused are as the spec asks.
 	ReasonPaused = "Paused"
 	// ReasonDeleting surfaces while a deleted FleetWorkload waits for its backend.

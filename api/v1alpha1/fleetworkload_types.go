@@ -111,6 +111,12 @@ type FleetWorkloadSpec struct {
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
+	// approval says who lets a change of what is shipped, or of where it runs, be carried out. With Manual such a change waits, and the
+	// workload with it as while it is suspended, until a person has approved what status.change says the change comes to. Changes of replicas,
+	// placement.paused, migration, deletionPolicy, suspend and revisionHistoryLimit alone do not wait. When absent: Automatic.
+	// +optional
+	Approval ApprovalPolicy `json:"approval,omitempty"`
+
 	// revisionHistoryLimit is how many older versions of what is shipped are kept beside the present one, to go back to with kubectl fw undo.
 	// What is shipped are template, companions, dependencies and overrides. When absent: 10.
 	// +optional

@@ -22,6 +22,9 @@ const (
 	// AnnotationApproveMigration is an annotation a person puts on a FleetWorkload to let a migration go on. Its value is
 	// status.migration.approval.
 	AnnotationApproveMigration = "fleetworkload.io/approve-migration"
+	// AnnotationApproveChange is an annotation a person puts on a FleetWorkload to let a change of its spec be carried out. Its value is
+	// status.change.approval.
+	AnnotationApproveChange = "fleetworkload.io/approve-change"
 	// Finalizer keeps a FleetWorkload until its backend has nothing of it left.
 	Finalizer = "fleetworkload.io/finalizer"
 )

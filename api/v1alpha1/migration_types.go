@@ -16,12 +16,12 @@ const (
 	FailureActionPause FailureAction = "Pause"
 )
 
-// ApprovalPolicy says who lets a wave go on.
+// ApprovalPolicy says who lets a wave, or a change of the spec, go on.
 // +kubebuilder:validation:Enum=Automatic;Manual
 type ApprovalPolicy string
 
 const (
-	// ApprovalPolicyAutomatic goes on after the soak time.
+	// ApprovalPolicyAutomatic goes on by itself; a wave does after its soak time.
 	ApprovalPolicyAutomatic ApprovalPolicy = "Automatic"
 	// ApprovalPolicyManual waits for a person.
 	ApprovalPolicyManual ApprovalPolicy = "Manual"

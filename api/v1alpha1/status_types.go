@@ -61,6 +61,10 @@ type FleetWorkloadStatus struct {
 	// +optional
 	SpecRevision *SpecRevision `json:"specRevision,omitempty"`
 
+	// change tells what a change of the spec comes to, and whether it was approved. It is there with spec.approval Manual.
+	// +optional
+	Change *ChangeStatus `json:"change,omitempty"`
+
 	// scale is what the scale subresource shows, and a HorizontalPodAutoscaler reads.
 	// +optional
 	Scale *ScaleStatus `json:"scale,omitempty"`
@@ -150,6 +154,90 @@ type SpecRevision struct {
 	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 }
+
+// ChangeStatus is how a change of the spec stands that a person has to approve.
+// +kubebuilder:validation:MinProperties=1
+type ChangeStatus struct {
+	// approvedHash is the hash of the fields of the spec that wait for approval, as they were approved last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	ApprovedHash string `json:"approvedHash,omitempty"`
+
+	// approval is the value that the annotation fleetworkload.io/approve-change must have for the change to be carried out. It stands for the
+	// spec and for what that comes to on each cluster: when one of them changes, approval does, too. It is empty when nothing waits, and
+	// when nobody can tell yet what the change comes to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Approval string `json:"approval,omitempty"`
+
+	// expiresAt is until when approval is good. Another one takes its place then.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+
+	// message says in a line what the change comes to, or why nobody can tell.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+
+	// clusters are those on which the change does something.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Clusters []PlannedCluster `json:"clusters,omitempty"`
+
+	// truncated is how many more clusters there are than clusters lists. All of them are part of what approval stands for.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Truncated *int32 `json:"truncated,omitempty"`
+}
+
+// PlannedCluster is what a change comes to on one cluster.
+type PlannedCluster struct {
+	// name is the cluster's, as its backend has it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// action is what is done there.
+	// +required
+	Action PlannedAction `json:"action,omitempty"`
+
+	// replicas is what the cluster is to run; absent for kinds without replicas, and where the workload is removed.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// replicasBefore is what the cluster was asked to run so far; absent for kinds without replicas, and where there was nothing.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReplicasBefore *int32 `json:"replicasBefore,omitempty"`
+
+	// reason is why the workload is removed.
+	// +optional
+	Reason RemovalReason `json:"reason,omitempty"`
+}
+
+// PlannedAction is what a change does on a cluster.
+// +kubebuilder:validation:Enum=Create;CreateOrAdopt;Adopt;Update;Scale;Remove;Move
+type PlannedAction string
+
+const (
+	// PlannedCreate means: the cluster gets the workload.
+	PlannedCreate PlannedAction = "Create"
+	// PlannedCreateOrAdopt means: the cluster gets the workload, and an object of its name that is there already is taken over.
+	PlannedCreateOrAdopt PlannedAction = "CreateOrAdopt"
+	// PlannedAdopt means: the object that the cluster has already is taken over.
+	PlannedAdopt PlannedAction = "Adopt"
+	// PlannedUpdate means: the cluster gets another manifest.
+	PlannedUpdate PlannedAction = "Update"
+	// PlannedScale means: the cluster gets another number of replicas, and nothing else changes.
+	PlannedScale PlannedAction = "Scale"
+	// PlannedRemove means: the workload is taken off the cluster.
+	PlannedRemove PlannedAction = "Remove"
+	// PlannedMove means: the workload changes hands there, to another backend, without touching a pod.
+	PlannedMove PlannedAction = "Move"
+)
 
 // ScaleStatus speaks of replicas in the unit of spec.replicas.
 // +kubebuilder:validation:MinProperties=1

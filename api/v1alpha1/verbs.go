@@ -4,6 +4,7 @@ package v1alpha1
 const (
 	// VerbUse on a ServiceAccount lets somebody name it in spec.serviceAccountName.
 	VerbUse = "use"
-	// VerbApprove on a FleetWorkload lets somebody write the annotations that confirm a removal or let a migration go on.
+	// VerbApprove on a FleetWorkload lets somebody write the annotations that confirm a removal, or let a migration or a change go on, and set
+	// spec.approval from Manual to something else.
 	VerbApprove = "approve"
 )

@@ -117,7 +117,7 @@ func (o migrateOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigF
 func newApproveCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	return &cobra.Command{
 		Use:               "approve NAME",
-		Short:             "Let a migration go on that waits for a person",
+		Short:             "Let a migration go on, or a change be carried out, that waits for a person",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,27 +167,25 @@ func setBackend(ctx context.Context, c client.Client, key client.ObjectKey, to s
 	return nil
 }
 
-// approve annotates the FleetWorkload with the token of the very step that waits.
+// approve annotates the FleetWorkload with the token of the very step, or the very change, that waits.
 func approve(ctx context.Context, c client.Client, key client.ObjectKey, out io.Writer) error {
 	fw, err := read(ctx, c, key)
 	if err != nil {
 		return err
 	}
-	m := fw.Status.Migration
-	if m == nil || m.Approval == "" {
+	m, change := fw.Status.Migration, fw.Status.Change
+	waits := m != nil && m.Approval != ""
+	switch {
+	case !waits && change != nil && change.Approval != "":
+		return approveChange(ctx, c, fw, out)
+	case !waits:
 		return fmt.Errorf("FleetWorkload %s does not wait for an approval%s", key, standingOf(m))
-	}
-	if fw.Annotations[v1alpha1.AnnotationApproveMigration] == m.Approval {
+	case fw.Annotations[v1alpha1.AnnotationApproveMigration] == m.Approval:
 		fmt.Fprintf(out, "approved already: %s\n", m.Approval)
 		return nil
 	}
-	before := fw.DeepCopy()
-	if fw.Annotations == nil {
-		fw.Annotations = map[string]string{}
-	}
-	fw.Annotations[v1alpha1.AnnotationApproveMigration] = m.Approval
-	if err := c.Patch(ctx, fw, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("annotate FleetWorkload %s: %w", key, explain(err))
+	if err := annotate(ctx, c, fw, v1alpha1.AnnotationApproveMigration, m.Approval); err != nil {
+		return err
 	}
 	does := "goes on"
 	if m.Failure != "" {

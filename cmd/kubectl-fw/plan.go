@@ -20,7 +20,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -31,15 +30,22 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
-const planLong = `Print what applying a file would change: in each FleetWorkload, and on each cluster. Nothing is changed.
+const planLong = `Print what a change comes to on each cluster, before it is carried out.
 
-The management cluster is asked what the FleetWorkload would be, by an apply that it does not keep: what it refuses, and what its webhook does
+With NAME: of a FleetWorkload whose change waits for approval (spec.approval: Manual), as the operator says. No backend is asked from here.
+--approve approves just what is printed: if anything of it changes before the operator carries it out, it waits for another approval.
+
+With -f FILE: what applying a file would change, in each FleetWorkload and on each cluster. Nothing is changed. The management cluster is asked what the FleetWorkload would be, by an apply that it does not keep: what it refuses, and what its webhook does
 not allow you, it says here. It is the apply of kubectl apply, or with --server-side that of kubectl apply --server-side. The backends of the operator's configuration file (--config) are read, and what the operator would
 do is decided by the operator's own code. What Secrets hold is not shown.
 
 The exit code is 0 when nothing would change, 2 when something would, and 1 after an error, or when a change would be refused or held.`
 
-const planExample = `  # What would change?
+const planExample = `  # What does the change come to that waits? It is fine.
+  kubectl-fw plan web -n shop
+  kubectl-fw plan web -n shop --approve
+
+  # What would change?
   kubectl-fw plan -f web.yaml --config operator.yaml
 
   # Of a FleetWorkload that Argo CD applies
@@ -58,17 +64,31 @@ type planOptions struct {
 	renderOptions
 	serverSide bool
 	manager    string
+	approve    bool
 }
 
 func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts planOptions
 	cmd := &cobra.Command{
-		Use:     "plan -f FILE --config FILE",
-		Short:   "Print what applying a file would change on each cluster",
-		Long:    planLong,
-		Example: planExample,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd, flags, streams) },
+		Use:               "plan (NAME | -f FILE --config FILE)",
+		Short:             "Print what a change comes to on each cluster, and approve it",
+		Long:              planLong,
+		Example:           planExample,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeNames(flags, false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.check(args); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return opts.run(cmd, flags, streams)
+			}
+			c, key, err := connectFor(flags, args[0])
+			if err != nil {
+				return err
+			}
+			return planOf(cmd.Context(), c, key, opts.approve, cmd.Root().DisplayName(), streams.Out)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opts.file, "filename", "f", "", "file with FleetWorkloads; - reads standard input")
@@ -77,12 +97,9 @@ func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 		"where Secrets that the configuration names are, on the management cluster")
 	f.BoolVar(&opts.serverSide, "server-side", false, "apply as kubectl apply --server-side does")
 	f.StringVar(&opts.manager, "field-manager", "kubectl", "with --server-side, who applies the file: fields that this manager has set and the file lacks would go")
-	for _, err := range []error{
-		cmd.MarkFlagRequired("filename"), cmd.MarkFlagRequired("config"), cmd.MarkFlagFilename("filename", "yaml", "yml", "json"),
-	} {
-		if err != nil {
-			panic(err) // the flag is registered above
-		}
+	f.BoolVar(&opts.approve, "approve", false, "approve the change that NAME waits with, just as it is printed")
+	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
+		panic(err) // the flag is registered above
 	}
 	return cmd
 }
@@ -312,53 +329,50 @@ func (b backend) planned(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry
 	if err != nil {
 		return nil, fmt.Errorf("it would not be carried out: %w", err)
 	}
-	reports := map[string]backends.ClusterObservation{}
-	if d.Observed() != nil {
-		for _, o := range d.Observed().Clusters {
-			reports[o.Cluster] = o
-		}
-	}
 	var rows []planRow
-	for _, t := range d.Orders[0].Apply.Targets {
-		o, known := reports[t.Cluster]
-		delete(reports, t.Cluster)
-		rows = append(rows, planned(t, o, known, d.Revision()))
+	for _, r := range d.Rows(fw.Status.Placement) {
+		rows = append(rows, planned(r))
 	}
-	for name, o := range reports {
-		rows = append(rows, planRow{cluster: name, action: "leave as it is", replicas: number(o.Asked)})
-	}
-	slices.SortFunc(rows, func(a, b planRow) int { return cmp.Compare(a.cluster, b.cluster) })
 	return rows, nil
 }
 
-// planned compares a target with what its cluster reports.
-func planned(t backends.Target, o backends.ClusterObservation, known bool, revision string) planRow {
-	there := known && !o.Removing() && (o.Probe == nil || o.Probe.Exists)
-	row := planRow{cluster: t.Cluster, replicas: number(t.Replicas), changes: true}
-	if there && o.Probe == nil && number(o.Asked) != row.replicas {
-		row.replicas = number(o.Asked) + " -> " + row.replicas
+// planned words what becomes of a cluster.
+func planned(r pass.Row) planRow {
+	row := planRow{cluster: r.Cluster, replicas: number(r.Replicas), why: string(r.Reason), changes: r.Action != ""}
+	if before := number(r.ReplicasBefore); r.ReplicasBefore != nil && before != row.replicas {
+		row.replicas = before + " -> " + row.replicas
 	}
 	switch {
-	case t.Mode == backends.ModeRemove:
-		row.action, row.replicas, row.why = "remove", number(o.Asked), string(t.Reason)
-	case t.Mode == backends.ModeHold:
-		row.action, row.replicas, row.changes = "hold", number(o.Asked), false
-	case known && o.Conflict:
-		row.action, row.why, row.changes = "none", "somebody else's object of that name is there", false
-	case !there && t.Mode == backends.ModeAdopt:
-		row.action, row.why = "create, or adopt", "what is there of that name is taken over"
-	case !there:
-		row.action = "create"
-	case o.Probe != nil:
-		row.action, row.why = "adopt", "it is there already"
-	case o.Revision != revision:
-		row.action = "update"
-	case ptr.Deref(o.Asked, -1) != ptr.Deref(t.Replicas, -1):
-		row.action = "scale"
+	case r.Held:
+		row.action = "hold"
+	case r.Unsaid:
+		row.action = "leave as it is"
+	case r.Conflict:
+		row.action, row.why = "none", "somebody else's object of that name is there"
 	default:
-		row.action, row.changes = "none", false
+		row.action, row.why = actionWords(r.Action), cmp.Or(row.why, becauseOf[r.Action])
+	}
+	if r.Action == v1alpha1.PlannedRemove {
+		row.replicas = number(r.ReplicasBefore)
 	}
 	return row
+}
+
+// becauseOf says more of an action.
+var becauseOf = map[v1alpha1.PlannedAction]string{
+	v1alpha1.PlannedAdopt: "it is there already", v1alpha1.PlannedCreateOrAdopt: "what is there of that name is taken over",
+}
+
+// actionWords are an action as people say it.
+func actionWords(action v1alpha1.PlannedAction) string {
+	switch action {
+	case "":
+		return "none"
+	case v1alpha1.PlannedCreateOrAdopt:
+		return "create, or adopt"
+	default:
+		return strings.ToLower(string(action))
+	}
 }
 
 func writePlan(out io.Writer, rows []planRow) error {

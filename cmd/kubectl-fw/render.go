@@ -220,7 +220,7 @@ func (b backend) rendered(desired backends.Desired) ([]*unstructured.Unstructure
 // decide decides as the operator would for a FleetWorkload that this backend has, or that is new to it. What pods refer to is left out.
 func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*pass.Decision, error) {
 	fw = fw.DeepCopy()
-	fw.Spec.Backend, fw.Spec.Dependencies, fw.Status.Migration = b.name, v1alpha1.DependencyPolicyIgnore, nil
+	fw.Spec.Backend, fw.Spec.Dependencies, fw.Status.Migration, fw.Spec.Approval = b.name, v1alpha1.DependencyPolicyIgnore, nil, ""
 	if record := fw.Status.Placement; fw.Status.Backend != b.name {
 		fw.Status = v1alpha1.FleetWorkloadStatus{}
 		if record != nil {

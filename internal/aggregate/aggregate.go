@@ -94,6 +94,8 @@ type Facts struct {
 	Other *Other
 	// Suspended is spec.suspend.
 	Suspended bool
+	// Unapproved says which change of the spec waits for a person to approve it, and how; empty when none does. Nothing is carried out then.
+	Unapproved string
 	// Paused says which replicas are not as the spec asks because clusters are paused; empty when all are.
 	Paused string
 	// Deleting is true once the FleetWorkload is being deleted.

@@ -87,6 +87,8 @@ func trio(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applied, 
 		stalled = condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
 	case reason == v1alpha1.ReasonSuspended:
 		reconciling.Reason, reconciling.Message = v1alpha1.ReasonSuspended, "spec.suspend is true"
+	case reason == v1alpha1.ReasonAwaitingApproval:
+		reconciling.Reason, reconciling.Message = v1alpha1.ReasonAwaitingApproval, "a person has to approve a change of the spec"
 	case reason == v1alpha1.ReasonPaused:
 		reconciling.Reason, reconciling.Message = v1alpha1.ReasonPaused, "nothing left to do but on clusters of spec.placement.paused"
 	default:
@@ -109,6 +111,9 @@ func verdict(status v1alpha1.FleetWorkloadStatus, facts Facts, scheduled, applie
 	}
 	if applied.Reason == v1alpha1.ReasonMemberConflict {
 		return applied.Reason, applied.Message, true
+	}
+	if facts.Unapproved != "" {
+		return v1alpha1.ReasonAwaitingApproval, facts.Unapproved, false
 	}
 	if facts.Migrating != "" {
 		return v1alpha1.ReasonMigrating, join(facts.Migrating, facts.Waiting), false

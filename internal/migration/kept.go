@@ -13,7 +13,7 @@ import (
 // Kept is what is kept of a spec for the time of a migration: all but what never waits for its end.
 func Kept(spec v1alpha1.FleetWorkloadSpec) v1alpha1.FleetWorkloadSpec {
 	kept := *spec.DeepCopy()
-	kept.Replicas, kept.Suspend, kept.Backend, kept.ServiceAccountName, kept.RevisionHistoryLimit = nil, nil, "", "", nil
+	kept.Replicas, kept.Suspend, kept.Approval, kept.Backend, kept.ServiceAccountName, kept.RevisionHistoryLimit = nil, nil, "", "", "", nil
 	return kept
 }
 

@@ -28,7 +28,7 @@ type beginning struct {
 // validate looks whether a change of spec.backend can begin. The turn comes first: examining asks the target, again and again for as
 // long as it is waited for.
 func (d *Decision) validate() error {
-	if d.in.FleetWorkload.Spec.Backend == d.backend {
+	if d.in.FleetWorkload.Spec.Backend == d.backend || d.unapproved != "" {
 		d.end.Turn = TurnEnds
 		d.record.migration = onlyHistory(d.record.migration)
 		return nil

@@ -249,6 +249,7 @@ func (d *Decision) leaving(targets []backends.Target) ([]backends.Target, error)
 		_, decided := guard.Removals(d.record.placement)[o.Cluster]
 		switch {
 		case slices.Contains(wanted, o.Cluster), vanished(o.Cluster), d.pins(o.Cluster):
+		case o.Probe != nil && !o.Removing() && suspended(d.in.FleetWorkload): // a question harms nothing, and is taken back later
 		case o.Removing() || o.Probe != nil || known && !holds(o.Cluster) || !known && !suspended(d.in.FleetWorkload):
 			reason := d.reasonToLeave(o.Cluster, known)
 			d.placed.removals[o.Cluster] = reason

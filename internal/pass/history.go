@@ -15,8 +15,11 @@ type History struct {
 }
 
 // keepShipped wants what is shipped to be kept once it may be another than was kept last, or when too many older ones are. What is refused or held
-// never comes here, and during a hand-over nothing new is shipped.
+// never comes here, what waits for approval is not shipped, and during a hand-over nothing new is shipped.
 func (d *Decision) keepShipped() error {
+	if d.unapproved != "" {
+		return nil
+	}
 	fw, record := d.in.FleetWorkload, d.record.revision
 	version, err := revisions.VersionOf(fw, revisions.Of(&fw.Spec))
 	if err != nil {

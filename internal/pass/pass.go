@@ -80,6 +80,8 @@ type In struct {
 	Access map[Access]Answer
 	// Namespace is that of the FleetWorkload.
 	Namespace *Namespace
+	// Planned is what the spec comes to.
+	Planned *Planned
 	// Restarts count the restarts of the pods that run in clusters, by RestartsRead.Cluster.
 	Restarts map[string]*int32
 }
@@ -159,11 +161,13 @@ type Reads struct {
 	// Rivals asks who else has these objects.
 	Rivals   []RivalsRead
 	Restarts []RestartsRead
+	// Plan asks what the spec comes to: see PlanOf.
+	Plan bool
 }
 
 // Empty tells whether everything is known.
 func (r Reads) Empty() bool {
-	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && !r.Namespace && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0 && len(r.Access) == 0
+	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && !r.Namespace && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0 && len(r.Access) == 0 && !r.Plan
 }
 
 // RivalsRead asks for the FleetWorkloads that have an object of that kind and name, in one namespace or, when it is empty, in all.
@@ -314,6 +318,9 @@ type Decision struct {
 	rules *interpreter.Budget
 	read  map[reading]interpreter.State
 
+	// unapproved says which change of the spec waits for a person, and how; empty when none does.
+	unapproved string
+
 	waiting  string
 	again    time.Duration
 	err      error
@@ -360,6 +367,7 @@ type record struct {
 	placement *v1alpha1.PlacementRecord
 	migration *v1alpha1.MigrationStatus
 	revision  *v1alpha1.SpecRevision
+	change    *v1alpha1.ChangeStatus
 }
 
 // errEnough ends a pass without a failure: what it has to read, to order or to record first is said.
@@ -380,7 +388,7 @@ func Decide(in In) *Decision {
 		backend: cmp.Or(fw.Status.Backend, fw.Spec.Backend),
 		record: record{
 			backend: fw.Status.Backend, workload: fw.Status.Workload, placement: fw.Status.Placement,
-			migration: fw.Status.Migration.DeepCopy(), revision: fw.Status.SpecRevision,
+			migration: fw.Status.Migration.DeepCopy(), revision: fw.Status.SpecRevision, change: fw.Status.Change,
 		},
 		rules:    interpreter.NewBudget(),
 		conclude: func(map[string]Outcome) error { return nil },
@@ -418,6 +426,7 @@ func (d *Decision) run(steps []step) {
 // ordinary is a pass with one backend.
 func (d *Decision) ordinary() []step {
 	return []step{
+		{"wait for approval", d.awaitApproval},
 		{"identify workload", d.identify},
 		{"admit", d.admitNew},
 		{"resolve backend", d.resolveBackend},

@@ -53,7 +53,7 @@ func (d *Decision) result() Result {
 	out.Status.Backend, out.Status.Workload = d.record.backend, d.record.workload
 	out.Status.Identity = d.identity()
 	out.Status.Placement, out.Status.SpecRevision = d.record.placement, d.record.revision
-	out.Status.Migration = onlyUsed(d.record.migration)
+	out.Status.Migration, out.Status.Change = onlyUsed(d.record.migration), d.record.change
 	if HandsOver(d.in.FleetWorkload) {
 		d.concludeTurn(&out, problem)
 	}
@@ -176,7 +176,7 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 	facts := aggregate.Facts{
 		Generation: fw.Generation, Now: d.now, Problem: problem,
 		Reported: d.observed != nil, Settled: d.placed.targets != nil, Waiting: d.waiting,
-		Suspended: suspended(fw), Paused: d.withheld(), Duplicated: plan.DivisionOf(fw.Spec.Placement) == v1alpha1.DivisionTypeDuplicated,
+		Suspended: suspended(fw), Unapproved: d.unapproved, Paused: d.withheld(), Duplicated: plan.DivisionOf(fw.Spec.Placement) == v1alpha1.DivisionTypeDuplicated,
 		Deleting: !fw.DeletionTimestamp.IsZero(),
 	}
 	if m := d.record.migration; m != nil && (d.handOver != nil || m.Phase != v1alpha1.MigrationPhaseValidating) {

@@ -52,6 +52,7 @@ var Fields = []Field{
 	{Path: "conflictPolicy", Karmada: "conflictResolution, of each cluster that is still to be taken over; a probe before anything is taken over", OCM: "a ReadOnly work probes first, since OCM always adopts"},
 	{Path: "deletionPolicy", Karmada: "preserveResourcesOnDeletion", OCM: "deleteOption"},
 	{Path: "suspend", Karmada: "suspension.dispatching", OCM: "works stay as they are", Needs: backends.FeatureHold},
+	{Path: "approval", Karmada: "suspension.dispatching while a change waits", OCM: "works stay as they are while a change waits", Needs: backends.FeatureHold},
 	{Path: "revisionHistoryLimit", Karmada: "kept on the management cluster", OCM: "kept on the management cluster"},
 	{Path: "serviceAccountName", Karmada: "asked on the management cluster", OCM: "asked on the management cluster"},
 	{Path: "backendOptions.karmada", Karmada: "its one allowed field is merged into the PropagationPolicy", OCM: "not used"},

@@ -196,8 +196,31 @@ func faults() []choice {
 	}
 }
 
-// random makes the history of a seed.
+// random makes the history of a seed. In some, changes wait for approval, which comes now and then.
 func random(seed uint64) history {
+	h, d := unasked(seed), &dice{Rand: rand.New(rand.NewPCG(seed, 2))}
+	if !d.chance(20) {
+		return h
+	}
+	var steps []step
+	for _, s := range h.Steps {
+		if s.Do == "create" || d.chance(5) {
+			steps = append(steps, step{W: s.W, Do: "approval", N: 1})
+		}
+		steps = append(steps, s)
+		if d.chance(60) {
+			steps = append(steps, step{W: s.W, Wait: d.IntN(12), Do: "approve change", N: max(0, d.IntN(12)-10)})
+		}
+		if d.chance(4) {
+			steps = append(steps, step{W: s.W, Do: "approval"})
+		}
+	}
+	h.Steps = steps
+	return h
+}
+
+// unasked makes a history in which nobody has to approve a change.
+func unasked(seed uint64) history {
 	d := &dice{Rand: rand.New(rand.NewPCG(seed, 1)), numbers: 1}
 	h := history{Clusters: 2 + d.IntN(4), Workloads: 1, AtOnce: d.IntN(3)}
 	if d.chance(25) {

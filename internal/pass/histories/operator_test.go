@@ -224,6 +224,9 @@ func (w *world) read(s *slot, in *pass.In, reads pass.Reads) {
 	if reads.Trial != nil {
 		in.Trial = &pass.Trial{}
 	}
+	if reads.Plan {
+		in.Planned = ptr(pass.PlanOf(*in, func(in *pass.In, reads pass.Reads) { w.read(s, in, reads) }))
+	}
 	for _, read := range reads.Restarts {
 		in.Restarts[read.Cluster] = nil
 	}

@@ -60,6 +60,8 @@ type law struct {
 	agreed map[string]bool
 	// raised is true from when a removal was confirmed: what clusters have more since then runs on.
 	raised bool
+	// approved are the specs, as far as they wait for approval, that a person has approved or that nobody had to approve.
+	approved map[string]bool
 	// picks are the choices of clusters that explain what a pass has asked for, by pass.
 	picks map[int][][]string
 }
@@ -90,7 +92,7 @@ func (o *oracle) edited(s *slot) {
 	if l == nil || l.uid != string(s.object.UID) {
 		l = &law{
 			slot: s, uid: string(s.object.UID), seen: map[string]int64{}, base: nil, baseFacts: map[string]facts{}, joinedBy: map[string]int{}, leftBy: map[string]int64{},
-			paused: map[string]int{}, lost: map[string]bool{}, shown: map[string]map[string]int{}, agreed: map[string]bool{}, picks: map[int][][]string{},
+			paused: map[string]int{}, lost: map[string]bool{}, shown: map[string]map[string]int{}, agreed: map[string]bool{}, approved: map[string]bool{}, picks: map[int][][]string{},
 		}
 		o.now[s], o.laws[l.uid] = l, l
 	}
@@ -110,11 +112,20 @@ func (o *oracle) confirmed(s *slot, token string) {
 	}
 }
 
+// approved notes that a person agrees to what the spec of a generation comes to.
+func (o *oracle) approved(s *slot, generation int64) {
+	l := o.now[s]
+	l.approved[l.spec(generation).approvable()] = true
+}
+
 // read notes what a pass has read.
 func (o *oracle) read(info *passInfo) {
 	l := o.laws[info.uid]
 	l.reads = append(l.reads, info)
 	v := l.spec(info.generation)
+	if !v.Approval {
+		l.approved[v.approvable()] = true
+	}
 	if !v.Suspend || info.deleting {
 		l.frozen = 0
 	}
@@ -298,6 +309,9 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 		return
 	case by.deleting:
 		o.violate(l, c.name, "deleting", "%s became %s while it is being deleted", describe(before), describe(after))
+		return
+	case v.Approval && !by.handsOver && !l.approved[v.approvable()]:
+		o.violate(l, c.name, "unapproved", "%s became %s by pass %d, and nobody has approved generation %d", describe(before), describe(after), by.id, by.generation)
 		return
 	case l.frozen > 0 && by.id < l.frozen && after != nil && (before == nil || before.content != after.content) && l.listedSince(l.frozen, c.name):
 		o.violate(l, c.name, "suspended", "%s became %s by pass %d, after pass %d had carried the suspension out",

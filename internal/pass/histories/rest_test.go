@@ -99,7 +99,7 @@ func (o *oracle) mayRest(l *law, v spec, ready, stalled metav1.Condition) bool {
 	if stalled.Status != metav1.ConditionTrue {
 		// What failover keeps until others are healthy stays while all others are paused.
 		pausedOnly := v.Failover != "" && strings.Contains(ready.Message, "(being left)")
-		return v.Suspend || (ready.Reason == v1alpha1.ReasonPaused || pausedOnly) && o.keepsPaused(l, v)
+		return v.Suspend || v.Approval && ready.Reason == v1alpha1.ReasonAwaitingApproval || (ready.Reason == v1alpha1.ReasonPaused || pausedOnly) && o.keepsPaused(l, v)
 	}
 	known := o.w.backend(orElse(l.slot.object.Status.Backend, v.Backend)).facts
 	var chosen []string

@@ -49,6 +49,8 @@ type spec struct {
 	Paused []string
 
 	Suspend, Adopt, Orphan bool
+	// Approval has changes wait for a person.
+	Approval bool
 
 	// Wave is the size of the first wave of a hand-over; empty is without.
 	Wave          string
@@ -84,6 +86,18 @@ func (s spec) divisionPart() string {
 	return fmt.Sprint(s.Divided, s.Prefer, s.Weights, s.Paused, s.Own)
 }
 
+// approvable is what of the spec waits for approval.
+func (s spec) approvable() string {
+	free := newSpec()
+	s.Replicas, s.Paused, s.Suspend, s.Orphan, s.Approval = free.Replicas, nil, false, false, false
+	s.Wave, s.Soak, s.Timeout, s.Manual, s.Pause = "", 0, 0, false, false
+	raw, err := json.Marshal(s.object())
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
 func named(names ...string) *v1alpha1.ClusterSelector { return &v1alpha1.ClusterSelector{Names: names} }
 
 // called selects a cluster by its label, so that a cluster that leaves does not make the spec a wrong one.
@@ -117,6 +131,9 @@ func (s spec) object() v1alpha1.FleetWorkloadSpec {
 	}
 	if s.Suspend {
 		out.Suspend = ptr(true)
+	}
+	if s.Approval {
+		out.Approval = v1alpha1.ApprovalPolicyManual
 	}
 	if s.Adopt {
 		out.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
@@ -262,6 +279,8 @@ func (s *spec) set(do step) {
 		s.Paused = strings.Fields(do.S)
 	case "suspend":
 		s.Suspend = do.N > 0
+	case "approval":
+		s.Approval = do.N > 0
 	case "adopt":
 		s.Adopt = do.N > 0
 	case "orphan":

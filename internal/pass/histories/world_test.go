@@ -270,7 +270,7 @@ func (w *world) do(do step) {
 		}
 	case "foreign":
 		w.foreign(s, do)
-	case "confirm", "approve":
+	case "confirm", "approve", "approve change":
 		w.agree(s, do)
 	default:
 		w.edit(s, do)
@@ -363,13 +363,21 @@ func (w *world) agree(s *slot, do step) {
 		return
 	}
 	key, value := v1alpha1.AnnotationConfirmRemoval, ""
-	if do.Do == "approve" {
+	switch do.Do {
+	case "approve":
 		key = v1alpha1.AnnotationApproveMigration
 		if m := s.object.Status.Migration; m != nil {
 			value = m.Approval
 		}
-	} else if found := asksFor.FindStringSubmatch(condition(s.object, v1alpha1.ConditionStalled).Message); found != nil {
-		value = found[1]
+	case "approve change":
+		key = v1alpha1.AnnotationApproveChange
+		if c := s.object.Status.Change; c != nil {
+			value = c.Approval
+		}
+	default:
+		if found := asksFor.FindStringSubmatch(condition(s.object, v1alpha1.ConditionStalled).Message); found != nil {
+			value = found[1]
+		}
 	}
 	if value == "" {
 		return
@@ -383,8 +391,11 @@ func (w *world) agree(s *slot, do step) {
 		next.Annotations[k] = v
 	}
 	next.Annotations[key] = value
-	if do.Do == "confirm" {
+	switch {
+	case do.Do == "confirm":
 		w.oracle.confirmed(s, value)
+	case do.Do == "approve change" && do.N == 0:
+		w.oracle.approved(s, *s.object.Status.ObservedGeneration)
 	}
 	w.store(s, &next)
 }

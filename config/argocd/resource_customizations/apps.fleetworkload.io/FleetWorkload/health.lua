@@ -18,7 +18,7 @@ if ready == nil then
 end
 local health = {
   -- It waits for a person who knows of it.
-  Suspended = "Suspended", Paused = "Suspended", MigrationNeedsApproval = "Suspended",
+  Suspended = "Suspended", Paused = "Suspended", MigrationNeedsApproval = "Suspended", AwaitingApproval = "Suspended",
   -- Some of its pods do not run, or nobody can tell whether they do.
   Degraded = "Degraded", ApplyFailed = "Degraded", Stale = "Degraded", BackendUnavailable = "Unknown",
 }

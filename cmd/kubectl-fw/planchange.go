@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
+)
+
+// planOf prints what the operator says that a waiting change comes to, and approves just that if it is asked to.
+func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves bool, program string, out io.Writer) error {
+	fw, err := read(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	change := ptr.Deref(fw.Status.Change, v1alpha1.ChangeStatus{})
+	switch {
+	case fw.Spec.Approval != v1alpha1.ApprovalPolicyManual:
+		return fmt.Errorf("FleetWorkload %s: spec.approval is not Manual, so that changes do not wait; with -f FILE --config FILE it is shown what a file would change", key)
+	case ptr.Deref(fw.Status.ObservedGeneration, 0) != fw.Generation:
+		return fmt.Errorf("FleetWorkload %s: the operator has not looked at the newest spec yet; try again", key)
+	case change.Approval == "" && change.Message != "":
+		return fmt.Errorf("FleetWorkload %s: the change cannot be approved yet: %s", key, change.Message)
+	case change.Approval == "":
+		fmt.Fprintf(out, "%s: no change waits for approval\n", key)
+		return nil
+	}
+	fmt.Fprintf(out, "%s on backend %s\n%s\n", key, fw.Spec.Backend, change.Message)
+	if err := writePlan(out, plannedRows(change)); err != nil {
+		return err
+	}
+	if more := ptr.Deref(change.Truncated, 0); more > 0 {
+		fmt.Fprintf(out, "and %d clusters more\n", more)
+	}
+	fmt.Fprintln(out)
+	if approves {
+		return approveChange(ctx, c, fw, out)
+	}
+	fmt.Fprintf(out, "approve it until %s with: %s\n", change.ExpiresAt.UTC().Format(time.RFC3339), commandFor(program, "approve", fw))
+	return somethingChanges
+}
+
+func plannedRows(change v1alpha1.ChangeStatus) (rows []planRow) {
+	for _, p := range change.Clusters {
+		rows = append(rows, planned(pass.Row{
+			Cluster: p.Name, Action: p.Action, Replicas: p.Replicas, ReplicasBefore: p.ReplicasBefore, Reason: p.Reason,
+		}))
+	}
+	return rows
+}
+
+// approveChange annotates the FleetWorkload with what stands for the change that its status tells of.
+func approveChange(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload, out io.Writer) error {
+	token, key := fw.Status.Change.Approval, client.ObjectKeyFromObject(fw)
+	if err := annotate(ctx, c, fw, v1alpha1.AnnotationApproveChange, token); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "approved, the change of %s is carried out: %s\n", key, token)
+	return nil
+}
+
+func annotate(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload, name, value string) error {
+	before := fw.DeepCopy()
+	if fw.Annotations == nil {
+		fw.Annotations = map[string]string{}
+	}
+	fw.Annotations[name] = value
+	if err := c.Patch(ctx, fw, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("annotate FleetWorkload %s: %w", client.ObjectKeyFromObject(fw), explain(err))
+	}
+	return nil
+}
+
+// check refuses flags that do not go together.
+func (o planOptions) check(args []string) error {
+	switch {
+	case len(args) == 0 && o.approve:
+		return errors.New("--approve needs the NAME of a FleetWorkload whose change waits")
+	case len(args) == 0 && (o.file == "" || o.config == ""):
+		return errors.New("give the NAME of a FleetWorkload, or a file with -f FILE and the operator's configuration with --config FILE")
+	case len(args) == 1 && (o.file != "" || o.config != ""):
+		return errors.New("NAME shows what the operator says of a change that waits; -f and --config are for a file that is not applied yet")
+	default:
+		return nil
+	}
+}

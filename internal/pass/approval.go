@@ -1,0 +1,301 @@
+package pass
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
+	"github.com/fleetworkload/fleetworkload/internal/guard"
+)
+
+const (
+	// approvalHolds is how long what a change comes to can be approved.
+	approvalHolds = 24 * time.Hour
+	// mostPlanned is how many clusters status.change lists.
+	mostPlanned = 50
+	// mostProblem bounds what status.change says of a problem.
+	mostProblem = 2048
+)
+
+// Planned is what a spec comes to.
+type Planned struct {
+	// Problem is why it would not be carried out; empty when it would.
+	Problem string
+	// Unsettled is true while the backend has not chosen clusters.
+	Unsettled bool
+	// Clusters are those on which something changes, by name.
+	Clusters []v1alpha1.PlannedCluster
+}
+
+// PlanOf rehearses a FleetWorkload's spec as if nobody had to approve it, and as if it were not suspended. read answers what is asked. Nothing of in is changed.
+func PlanOf(in In, read func(*In, Reads)) Planned {
+	fw := *in.FleetWorkload
+	fw.Spec.Approval, fw.Spec.Suspend = "", nil
+	in.FleetWorkload = &fw
+	d, problem := Rehearse(in, read)
+	switch {
+	case problem != nil:
+		return Planned{Problem: problem.Message}
+	case d.placed.choice == nil || len(d.Orders) == 0 || d.Orders[0].Apply == nil:
+		return Planned{Unsettled: true}
+	}
+	var p Planned
+	for _, row := range d.Rows(in.FleetWorkload.Status.Placement) {
+		if row.Action != "" {
+			p.Clusters = append(p.Clusters, v1alpha1.PlannedCluster{
+				Name: row.Cluster, Action: row.Action, Replicas: row.Replicas, ReplicasBefore: row.ReplicasBefore, Reason: row.Reason,
+			})
+		}
+	}
+	return p
+}
+
+// Row is what becomes of one cluster.
+type Row struct {
+	Cluster string
+	// Action is empty when nothing is done there; Held, Conflict and Unsaid say why, where it is for no lack of a difference.
+	Action                   v1alpha1.PlannedAction
+	Replicas, ReplicasBefore *int32
+	Reason                   v1alpha1.RemovalReason
+	// Held clusters keep what they run; those in Conflict have somebody else's object of that name; nothing is said of Unsaid ones.
+	Held, Conflict, Unsaid bool
+}
+
+// Rows say what an order to apply does to each cluster, by name. Without one they say nothing. before is what was decided last.
+func (d *Decision) Rows(before *v1alpha1.PlacementRecord) (rows []Row) {
+	if len(d.Orders) == 0 || d.Orders[0].Apply == nil {
+		return nil
+	}
+	targets, decided := d.Orders[0].Apply.Targets, guard.Decided(before)
+	for _, t := range targets {
+		var o *backends.ClusterObservation
+		if d.observed != nil {
+			if found, is := d.observed.Of(t.Cluster); is {
+				// A backend may ask a held cluster for what comes next already.
+				if n, was := decided[t.Cluster]; was && found.Held && found.Asked != nil {
+					found.Asked = &n
+				}
+				o = &found
+			}
+		}
+		rows = append(rows, rowOf(t, o, d.Revision()))
+	}
+	if d.observed != nil {
+		for _, o := range d.observed.Clusters {
+			if !slices.ContainsFunc(targets, func(t backends.Target) bool { return t.Cluster == o.Cluster }) {
+				rows = append(rows, Row{Cluster: o.Cluster, Replicas: o.Asked, ReplicasBefore: o.Asked, Unsaid: true})
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return rows
+}
+
+// rowOf compares a target with what its cluster reports, if anything.
+func rowOf(t backends.Target, o *backends.ClusterObservation, revision string) Row {
+	there := o != nil && !o.Removing() && (o.Probe == nil || o.Probe.Exists) && !neverSent(*o)
+	row := Row{Cluster: t.Cluster, Replicas: t.Replicas, Reason: t.Reason}
+	if there && o.Probe == nil {
+		row.ReplicasBefore = o.Asked
+	}
+	switch {
+	case t.Mode == backends.ModeRemove:
+		row.Action, row.Replicas = v1alpha1.PlannedRemove, nil
+	case t.Mode == backends.ModeHold:
+		row.Held, row.Replicas = true, row.ReplicasBefore
+	case o != nil && o.Conflict:
+		row.Conflict = true
+	case !there && t.Mode == backends.ModeAdopt:
+		row.Action = v1alpha1.PlannedCreateOrAdopt
+	case !there:
+		row.Action = v1alpha1.PlannedCreate
+	case o.Probe != nil:
+		row.Action = v1alpha1.PlannedAdopt
+	case runs(*o) != revision:
+		row.Action = v1alpha1.PlannedUpdate
+	case ptr.Deref(o.Asked, -1) != ptr.Deref(t.Replicas, -1):
+		row.Action = v1alpha1.PlannedScale
+	}
+	return row
+}
+
+// neverSent tells whether what a backend holds for a cluster was held back from the start.
+func neverSent(o backends.ClusterObservation) bool {
+	return o.Held && o.Status == nil && o.Applied != metav1.ConditionTrue && o.Probe == nil
+}
+
+// runs is the revision that a cluster has: of a held one the backend may have another one ready.
+func runs(o backends.ClusterObservation) string {
+	if o.Held && (o.Runs != "" || o.Applied != metav1.ConditionTrue) {
+		return o.Runs
+	}
+	return o.Revision
+}
+
+// awaitApproval has a change of the spec wait until a person has approved what it comes to (spec.approval). Until then the workload is left
+// as if it were suspended.
+func (d *Decision) awaitApproval() error {
+	fw := d.in.FleetWorkload
+	if fw.Spec.Approval != v1alpha1.ApprovalPolicyManual {
+		d.record.change = nil
+		return nil
+	}
+	hash, err := hashOf(Approvable(fw.Spec))
+	if err != nil {
+		return err
+	}
+	before := ptr.Deref(d.record.change, v1alpha1.ChangeStatus{})
+	approved := &v1alpha1.ChangeStatus{ApprovedHash: hash}
+	if before.ApprovedHash == hash {
+		d.record.change = approved
+		return nil
+	}
+	planned := d.planned()
+	if planned == nil {
+		d.Reads.Plan = true
+		return errEnough
+	}
+	// What was carried out before anybody had to approve it, and is carried out still, needs no approval.
+	if before.ApprovedHash == "" && d.record.revision != nil && planned.Problem == "" && !planned.Unsettled && len(planned.Clusters) == 0 {
+		d.record.change = approved
+		return nil
+	}
+	return d.keepWaiting(hash, before, *planned)
+}
+
+// planned is what the spec comes to; nil until it was read. A change of spec.backend is rehearsed by nobody: it moves what there is.
+func (d *Decision) planned() *Planned {
+	fw := d.in.FleetWorkload
+	if fw.Status.Backend == "" || fw.Status.Backend == fw.Spec.Backend {
+		return d.in.Planned
+	}
+	p := &Planned{}
+	shares := guard.Decided(d.record.placement)
+	for _, name := range d.recordedClusters() {
+		if n, has := shares[name]; has {
+			p.Clusters = append(p.Clusters, v1alpha1.PlannedCluster{Name: name, Action: v1alpha1.PlannedMove, Replicas: &n, ReplicasBefore: &n})
+		}
+	}
+	return p
+}
+
+// keepWaiting leaves everything as it is, and says what waits. An approval is recorded before anything follows from it.
+func (d *Decision) keepWaiting(hash string, before v1alpha1.ChangeStatus, planned Planned) error {
+	fw := d.in.FleetWorkload
+	next, err := d.changeOf(hash, before, planned)
+	if err != nil {
+		return err
+	}
+	d.record.change = &next
+	held := *fw
+	held.Spec.Suspend = ptr.To(true)
+	d.in.FleetWorkload, d.spec, d.here = &held, &held, &held
+	given := fw.Annotations[v1alpha1.AnnotationApproveChange]
+	switch {
+	case next.Approval == "":
+		d.unapproved = "a change of the spec waits for approval, and cannot be approved yet: " + next.Message
+	case given == next.Approval:
+		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
+		d.unapproved, d.again = "a change of the spec was approved, which is recorded first", time.Second
+	default:
+		d.unapproved = fmt.Sprintf("a change of the spec waits for approval: %s; approve it with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
+			next.Message, fw.Name, fw.Namespace, v1alpha1.AnnotationApproveChange, next.Approval)
+		if given != "" && given == before.Approval {
+			d.unapproved = "what was approved is no longer what would be done: " + d.unapproved
+		}
+		d.again = backends.Sooner(d.again, next.ExpiresAt.Sub(d.now.Time))
+	}
+	return nil
+}
+
+// changeOf is how the change stands. What was offered for approval stays so for as long as it is the same.
+func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned Planned) (v1alpha1.ChangeStatus, error) {
+	next := v1alpha1.ChangeStatus{ApprovedHash: before.ApprovedHash, Message: planned.summary()}
+	if planned.Problem != "" || planned.Unsettled {
+		next.ExpiresAt = before.ExpiresAt // what was approved meanwhile is good again when it comes to the same
+		return next, nil
+	}
+	shown := planned.Clusters[:min(len(planned.Clusters), mostPlanned)]
+	if next.Clusters = shown; len(shown) < len(planned.Clusters) {
+		next.Truncated = ptr.To(int32(len(planned.Clusters) - len(shown)))
+	}
+	if before.ExpiresAt != nil && d.now.Before(before.ExpiresAt) {
+		token, err := planned.token(hash, *before.ExpiresAt)
+		if err != nil {
+			return next, err
+		}
+		if token == before.Approval || before.Approval == "" {
+			next.Approval, next.ExpiresAt = token, before.ExpiresAt
+			return next, nil
+		}
+	}
+	until := metav1.NewTime(d.now.Add(approvalHolds))
+	token, err := planned.token(hash, until)
+	next.Approval, next.ExpiresAt = token, &until
+	return next, err
+}
+
+// token stands for a spec and what it does to each cluster. Numbers of replicas are no part of it: scaling does not wait for a person, and
+// would make each approval come too late.
+func (p Planned) token(hash string, until metav1.Time) (string, error) {
+	all := []string{hash, fmt.Sprint(until.Unix())}
+	for _, c := range p.Clusters {
+		all = append(all, c.Name, string(c.Action), string(c.Reason))
+	}
+	return hashOf(all)
+}
+
+// summary is what the change comes to, in a line.
+func (p Planned) summary() string {
+	switch {
+	case p.Problem != "" && len(p.Problem) > mostProblem:
+		return strings.ToValidUTF8(p.Problem[:mostProblem], "") + "…"
+	case p.Problem != "":
+		return p.Problem
+	case p.Unsettled:
+		return "the backend has not chosen clusters yet"
+	case len(p.Clusters) == 0:
+		return "the workload stays as it is on each cluster; companions and dependencies may change"
+	}
+	by, actions := map[v1alpha1.PlannedAction][]string{}, []v1alpha1.PlannedAction(nil)
+	for _, c := range p.Clusters {
+		if by[c.Action] == nil {
+			actions = append(actions, c.Action)
+		}
+		by[c.Action] = append(by[c.Action], c.Name)
+	}
+	slices.SortFunc(actions, func(a, b v1alpha1.PlannedAction) int { return cmp.Compare(a, b) })
+	parts := make([]string, 0, len(actions))
+	for _, a := range actions {
+		parts = append(parts, fmt.Sprintf("%s on %s", a, brief.List(by[a])))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Approvable is what of a spec waits for approval: all but what must work at once.
+func Approvable(spec v1alpha1.FleetWorkloadSpec) v1alpha1.FleetWorkloadSpec {
+	spec.Replicas, spec.Placement.Paused, spec.Migration, spec.DeletionPolicy = nil, nil, nil, ""
+	spec.Suspend, spec.Approval, spec.RevisionHistoryLimit = nil, "", nil
+	return spec
+}
+
+// hashOf is a short hash of a value's JSON.
+func hashOf(value any) (string, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("hash what waits for approval: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])[:16], nil
+}
