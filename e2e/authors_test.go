@@ -178,6 +178,8 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 		Expect(err).NotTo(HaveOccurred())
 		_, err = world.kubectlWith(ctx, written("accounted", "{serviceAccountName: deployer}"), lab.Hub, "-n", namespace, "create", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
+		_, err = world.kubectlWith(ctx, written("asked", "{approval: Manual}"), lab.Hub, "-n", namespace, "create", "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
 		By("what an author may do is allowed")
 		Eventually(func() (string, error) {
 			return as(ctx, "somebody", written("try", "{}"), "-n", namespace, "create", "-f", "-", "--dry-run=server")
@@ -269,6 +271,10 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 				args: []string{"annotate", "fleetworkload", "held", v1alpha1.AnnotationConfirmRemoval + "=all"}},
 			{what: "approval of a migration", right: "approve fleetworkloads.apps.fleetworkload.io held", says: "you may not approve",
 				args: []string{"annotate", "fleetworkload", "held", v1alpha1.AnnotationApproveMigration + "=pass-wave-1"}},
+			{what: "approval of a change", right: "approve fleetworkloads.apps.fleetworkload.io asked", says: "metadata.annotations: you may not approve",
+				args: []string{"annotate", "fleetworkload", "asked", v1alpha1.AnnotationApproveChange + "=all"}},
+			{what: "changes without approval", right: "approve fleetworkloads.apps.fleetworkload.io asked", says: "spec.approval: you may not approve",
+				args: []string{"patch", "fleetworkload", "asked", "--type=merge", "-p", `{"spec":{"approval":null}}`}},
 			{what: "approval while it is made", right: "approve fleetworkloads.apps.fleetworkload.io", says: "you may not approve",
 				args: []string{"create", "-f", "-"}, input: strings.Replace(written("try", "{}"), `"metadata":{`,
 					`"metadata":{"annotations":{"`+v1alpha1.AnnotationConfirmRemoval+`":"all"},`, 1)},

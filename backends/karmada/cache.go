@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-io/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
@@ -142,12 +143,14 @@ type watches struct {
 	notify func(types.NamespacedName)
 }
 
-// baseResources are watched from the start: nothing can be said of any workload without one of them.
+// baseResources are watched from the start: nothing can be said of any workload without one of them. Customizations are not watched where the
+// operator installs no interpreters.
 var baseResources = []schema.GroupResource{
 	{Group: workv1alpha2.GroupName, Resource: "resourcebindings"}, {Group: workv1alpha2.GroupName, Resource: "clusterresourcebindings"},
 	{Group: workv1alpha1.GroupName, Resource: "works"}, {Group: clusterv1alpha1.GroupName, Resource: "clusters"},
 	{Group: policyv1alpha1.GroupName, Resource: "propagationpolicies"}, {Group: policyv1alpha1.GroupName, Resource: "clusterpropagationpolicies"},
 	{Group: policyv1alpha1.GroupName, Resource: "overridepolicies"}, {Group: policyv1alpha1.GroupName, Resource: "clusteroverridepolicies"},
+	{Group: configv1alpha1.GroupName, Resource: "resourceinterpretercustomizations"},
 }
 
 func (w *watches) ready() error {

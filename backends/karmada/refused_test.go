@@ -41,14 +41,19 @@ func TestACacheThatMayNotWatchIsNotBelieved(t *testing.T) {
 	if err := w.ready(); err != nil {
 		t.Errorf("while one kind is refused: %v", err)
 	}
-	for range 2 {
-		ask("work.karmada.io/v1alpha1/works", http.StatusForbidden)
-	}
-	if err := w.ready(); backends.CodeOf(err) != backends.CodeForbidden || !strings.Contains(err.Error(), "watch works.work.karmada.io:") {
-		t.Errorf("while Works are refused: %v", err)
-	}
-	ask("work.karmada.io/v1alpha1/works", http.StatusOK)
-	if err := w.ready(); err != nil {
-		t.Errorf("once they are granted: %v", err)
+	for path, right := range map[string]string{
+		"work.karmada.io/v1alpha1/works":                               "watch works.work.karmada.io:",
+		"config.karmada.io/v1alpha1/resourceinterpretercustomizations": "watch resourceinterpretercustomizations.config.karmada.io:",
+	} {
+		for range 2 {
+			ask(path, http.StatusForbidden)
+		}
+		if err := w.ready(); backends.CodeOf(err) != backends.CodeForbidden || !strings.Contains(err.Error(), right) {
+			t.Errorf("while %s are refused: %v", path, err)
+		}
+		ask(path, http.StatusOK)
+		if err := w.ready(); err != nil {
+			t.Errorf("once %s are granted: %v", path, err)
+		}
 	}
 }
