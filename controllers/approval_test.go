@@ -26,7 +26,9 @@ func TestAChangeWaitsForApproval(t *testing.T) {
 		if token == "" {
 			t.Fatalf("nothing can be approved: %+v", w.get().Status.Change)
 		}
-		w.edit(func(fw *v1alpha1.FleetWorkload) { metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveChange, token) })
+		w.edit(func(fw *v1alpha1.FleetWorkload) {
+			metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveChange, token)
+		})
 		w.settle()
 		return token
 	}
@@ -47,8 +49,12 @@ func TestAChangeWaitsForApproval(t *testing.T) {
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval, "Remove on m3", "Update on m1, m2")
 	w.membersRun("2 1 1")
 	stale := w.get().Status.Change.Approval
-	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"m1"}} })
-	w.edit(func(fw *v1alpha1.FleetWorkload) { metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveChange, stale) })
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Placement.Clusters = &v1alpha1.ClusterSelector{Names: []string{"m1"}}
+	})
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveChange, stale)
+	})
 	w.settle()
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval, "Remove on m2, m3")
 	w.membersRun("2 1 1")

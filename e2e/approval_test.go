@@ -31,8 +31,7 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 	It("is carried out as it was approved, and waits on when it comes to something else by then", Label("law1", "law2", "edits"), func(ctx SpecContext) {
 		sharedOperator(ctx)
 		m, program := world.members, buildKubectlFW(ctx)
-		e := &edited{fw: workload(makeNamespace(ctx, "approval"), "web", backend, k, 2)}
-		fw := e.fw
+		fw := workload(makeNamespace(ctx, "approval"), "web", backend, k, 2)
 		fw.Spec.Approval, fw.Spec.Placement.Clusters = v1alpha1.ApprovalPolicyManual, on(m...)
 		create(ctx, fw)
 		plan := func(args ...string) (string, int) {
@@ -55,7 +54,11 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 		out, code = plan("--approve")
 		Expect(code).To(Equal(0), out)
 		becomesReady(ctx, fw)
-		e.pods, e.before = podUIDs(ctx, fw), specs(ctx, fw, k)
+		pods, before := podUIDs(ctx, fw), specs(ctx, fw, k)
+		unchanged := func() {
+			GinkgoHelper()
+			nothingRemoved(ctx, fw, k, pods, before)
+		}
 
 		By("another image, on fewer clusters")
 		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) {
@@ -63,7 +66,7 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 			fw.Spec.Placement.Clusters = on(m[0], m[1])
 		})
 		needsApproval(ctx, fw, "Remove on "+m[2]+", Update on "+m[0]+", "+m[1])
-		e.unchanged(ctx)
+		unchanged()
 		stale := fw.Status.Change.Approval
 
 		By("an approval of what it came to before")
@@ -72,7 +75,7 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 			fw.Annotations = map[string]string{v1alpha1.AnnotationApproveChange: stale}
 		})
 		needsApproval(ctx, fw, "Remove on "+m[1]+", "+m[2]+", Update on "+m[0])
-		e.unchanged(ctx)
+		unchanged()
 		Expect(fw.Status.Change.Approval).NotTo(Equal(stale))
 
 		By("it is given up")
@@ -81,7 +84,7 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 			fw.Spec.Placement.Clusters = on(m...)
 		})
 		becomesReady(ctx, fw)
-		e.unchanged(ctx)
+		unchanged()
 
 		By("it is scaled, which waits for nobody")
 		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(3)) })
