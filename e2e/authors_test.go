@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -466,7 +467,9 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 		answering.stop(ctx)
 		answering.opts.webhookCertificate = ""
 
-		By("and the operator's own is trusted at once")
+		By("and the operator's own is trusted at once, made anew where its Secret is lost")
+		lost := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "fleetworkload-webhook"}}
+		Expect(hub().Delete(ctx, lost)).To(Succeed())
 		answering.start(ctx)
 		answersAgain()
 		Eventually(func() string { return kubectl(ctx, "-n", namespace, "get", "fleetworkloads", "-o", "name") }).WithContext(ctx).WithTimeout(deleteTimeout).
