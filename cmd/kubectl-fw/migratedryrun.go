@@ -124,7 +124,7 @@ func (r *rehearsal) validate() error {
 		return noBackend(r.source, "--to", r.to)
 	}
 	fw := r.fw.DeepCopy()
-	fw.Spec.Backend, fw.Spec.Dependencies, fw.Spec.Approval = r.to, v1alpha1.DependencyPolicyIgnore, ""
+	fw.Spec.Backend, fw.Spec.Dependencies = r.to, v1alpha1.DependencyPolicyIgnore
 	if r.decision, err = r.from.rehearse(fw, kinds, func(in *pass.In, reads pass.Reads) { r.read(in, reads, unusable) }); err != nil {
 		r.object("%w", err)
 		return nil

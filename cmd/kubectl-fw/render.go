@@ -220,7 +220,7 @@ func (b backend) rendered(desired backends.Desired) ([]*unstructured.Unstructure
 // decide decides as the operator would for a FleetWorkload that this backend has, or that is new to it. What pods refer to is left out.
 func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*pass.Decision, error) {
 	fw = fw.DeepCopy()
-	fw.Spec.Backend, fw.Spec.Dependencies, fw.Status.Migration, fw.Spec.Approval = b.name, v1alpha1.DependencyPolicyIgnore, nil, ""
+	fw.Spec.Backend, fw.Spec.Dependencies, fw.Status.Migration = b.name, v1alpha1.DependencyPolicyIgnore, nil
 	if record := fw.Status.Placement; fw.Status.Backend != b.name {
 		fw.Status = v1alpha1.FleetWorkloadStatus{}
 		if record != nil {
@@ -230,8 +230,12 @@ func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry)
 	return b.rehearse(fw, kinds, func(in *pass.In, reads pass.Reads) { b.read(in, reads) })
 }
 
-// rehearse decides with what read answers. Its error is what the status would say.
+// rehearse decides with what read answers, as if it had been approved. Its error is what the status would say.
 func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry, read func(*pass.In, pass.Reads)) (*pass.Decision, error) {
+	fw, err := pass.Approved(fw)
+	if err != nil {
+		return nil, err
+	}
 	d, problem := pass.Rehearse(pass.In{
 		Settings: pass.Settings{
 			Kinds: kinds, Installation: b.installation, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(), Tenancy: b.tenancy,

@@ -77,6 +77,9 @@ func (d *Decision) refusal() error {
 	if err := d.terms.ServiceAccount(fw.Spec.ServiceAccountName); err != nil {
 		return err
 	}
+	if err := d.terms.Approval(fw.Spec.Approval == v1alpha1.ApprovalPolicyManual); err != nil {
+		return err
+	}
 	if d.spec.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
 		if err := d.terms.Dependencies(); err != nil {
 			return err

@@ -182,10 +182,13 @@ func TestTerms(t *testing.T) {
 		change  func(*v1alpha1.FleetWorkloadSpec)
 		refused string
 	}{
-		"a kind that is allowed":     {tenancy.Rule{Kinds: []tenancy.Kind{deployments}}, func(*v1alpha1.FleetWorkloadSpec) {}, ""},
-		"a kind that is not":         {tenancy.Rule{Kinds: []tenancy.Kind{sets}}, func(*v1alpha1.FleetWorkloadSpec) {}, "spec.template"},
-		"an account that is missing": {tenancy.Rule{ServiceAccountName: tenancy.ServiceAccountRequired}, func(*v1alpha1.FleetWorkloadSpec) {}, "spec.serviceAccountName"},
-		"an account that is named": {tenancy.Rule{ServiceAccountName: tenancy.ServiceAccountRequired},
+		"a kind that is allowed":           {tenancy.Rule{Kinds: []tenancy.Kind{deployments}}, func(*v1alpha1.FleetWorkloadSpec) {}, ""},
+		"a kind that is not":               {tenancy.Rule{Kinds: []tenancy.Kind{sets}}, func(*v1alpha1.FleetWorkloadSpec) {}, "spec.template"},
+		"approval that nobody has to give": {tenancy.Rule{Approval: tenancy.Required}, func(*v1alpha1.FleetWorkloadSpec) {}, "spec.approval"},
+		"approval that somebody has to give": {tenancy.Rule{Approval: tenancy.Required},
+			func(s *v1alpha1.FleetWorkloadSpec) { s.Approval = v1alpha1.ApprovalPolicyManual }, ""},
+		"an account that is missing": {tenancy.Rule{ServiceAccountName: tenancy.Required}, func(*v1alpha1.FleetWorkloadSpec) {}, "spec.serviceAccountName"},
+		"an account that is named": {tenancy.Rule{ServiceAccountName: tenancy.Required},
 			func(s *v1alpha1.FleetWorkloadSpec) { s.ServiceAccountName = "deployer" }, ""},
 		"dependencies that may not travel": {tenancy.Rule{Dependencies: tenancy.DependenciesRefused},
 			func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyPropagate }, "spec.dependencies"},

@@ -38,11 +38,22 @@ type Planned struct {
 	Clusters []v1alpha1.PlannedCluster
 }
 
-// PlanOf rehearses a FleetWorkload's spec as if nobody had to approve it, and as if it were not suspended. read answers what is asked. Nothing of in is changed.
+// Approved is a FleetWorkload as if its spec had been approved.
+func Approved(fw *v1alpha1.FleetWorkload) (*v1alpha1.FleetWorkload, error) {
+	hash, err := hashOf(Approvable(fw.Spec))
+	approved := *fw
+	approved.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
+	return &approved, err
+}
+
+// PlanOf rehearses a FleetWorkload's spec as if it had been approved, and were not suspended. read answers what is asked. Nothing of in is changed.
 func PlanOf(in In, read func(*In, Reads)) Planned {
-	fw := *in.FleetWorkload
-	fw.Spec.Approval, fw.Spec.Suspend = "", nil
-	in.FleetWorkload = &fw
+	fw, err := Approved(in.FleetWorkload)
+	if err != nil {
+		return Planned{Problem: err.Error()}
+	}
+	fw.Spec.Suspend = nil
+	in.FleetWorkload = fw
 	d, problem := Rehearse(in, read)
 	switch {
 	case problem != nil:

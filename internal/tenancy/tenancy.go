@@ -46,18 +46,20 @@ type Rule struct {
 	// Dependencies say whether spec.dependencies may be Propagate: Allowed or Refused. When absent: Allowed.
 	Dependencies Dependencies `json:"dependencies,omitempty"`
 	// ServiceAccountName says whether spec.serviceAccountName must be set: Required. When absent, it may be left out.
-	ServiceAccountName ServiceAccount `json:"serviceAccountName,omitempty"`
+	ServiceAccountName Requirement `json:"serviceAccountName,omitempty"`
+	// Approval says whether spec.approval must be Manual: Required. When absent, it may be either.
+	Approval Requirement `json:"approval,omitempty"`
 }
 
 // LabelClusterSet is the label by which a cluster is in a ManagedClusterSet (open-cluster-management.io/api cluster/v1beta2,
 // ClusterSetLabel).
 const LabelClusterSet = "cluster.open-cluster-management.io/clusterset"
 
-// ServiceAccount says whether FleetWorkloads must name one.
-type ServiceAccount string
+// Requirement says whether FleetWorkloads must have something.
+type Requirement string
 
-// ServiceAccountRequired refuses FleetWorkloads without spec.serviceAccountName.
-const ServiceAccountRequired ServiceAccount = "Required"
+// Required refuses FleetWorkloads without it.
+const Required Requirement = "Required"
 
 // Kind names a kind in all its versions.
 type Kind struct {
@@ -191,11 +193,19 @@ func (t Terms) Dependencies() error {
 
 // ServiceAccount refuses that nobody is asked what may be shipped.
 func (t Terms) ServiceAccount(name string) error {
-	if t.rule == nil || t.rule.ServiceAccountName != ServiceAccountRequired || name != "" {
+	if t.rule == nil || t.rule.ServiceAccountName != Required || name != "" {
 		return nil
 	}
-	return t.refuse("spec.serviceAccountName", name, t.may("serviceAccountName", string(ServiceAccountRequired)),
+	return t.refuse("spec.serviceAccountName", name, t.may("serviceAccountName", string(Required)),
 		"name a ServiceAccount of the namespace that may create what is shipped")
+}
+
+// Approval refuses that changes are carried out which nobody has approved.
+func (t Terms) Approval(manual bool) error {
+	if t.rule == nil || t.rule.Approval != Required || manual {
+		return nil
+	}
+	return t.refuse("spec.approval", "Automatic", t.may("approval", string(Required)), "set it to Manual, so that changes wait until somebody has approved them")
 }
 
 // may says what a rule, or the default, allows.
@@ -264,8 +274,11 @@ func (r Rule) check(at string, backends []string) (errs []error) {
 	if !slices.Contains([]Dependencies{"", DependenciesAllowed, DependenciesRefused}, r.Dependencies) {
 		errs = append(errs, fmt.Errorf("%s.dependencies: %q is neither %s nor %s", at, r.Dependencies, DependenciesAllowed, DependenciesRefused))
 	}
-	if r.ServiceAccountName != "" && r.ServiceAccountName != ServiceAccountRequired {
-		errs = append(errs, fmt.Errorf("%s.serviceAccountName: %q is not %s", at, r.ServiceAccountName, ServiceAccountRequired))
+	if r.ServiceAccountName != "" && r.ServiceAccountName != Required {
+		errs = append(errs, fmt.Errorf("%s.serviceAccountName: %q is not %s", at, r.ServiceAccountName, Required))
+	}
+	if r.Approval != "" && r.Approval != Required {
+		errs = append(errs, fmt.Errorf("%s.approval: %q is not %s", at, r.Approval, Required))
 	}
 	return errs
 }

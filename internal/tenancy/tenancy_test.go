@@ -24,7 +24,7 @@ func example() Tenancy {
 			},
 			{
 				Name: "both", Namespaces: []string{"shop"}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
-				Backends: []string{}, Dependencies: DependenciesRefused, ServiceAccountName: ServiceAccountRequired,
+				Backends: []string{}, Dependencies: DependenciesRefused, ServiceAccountName: Required, Approval: Required,
 			},
 			{Name: "shop", Namespaces: []string{"shop"}, Backends: []string{"ocm"}, Kinds: []Kind{{Group: "apps", Kind: "*"}}},
 		},
@@ -61,6 +61,9 @@ func TestWhatANamespaceMayUse(t *testing.T) {
 		"no account, without a rule":                     {"bank", nil, account(""), ""},
 		"no account where one is required":               {"shop", prod, account(""), "with serviceAccountName: Required; name a ServiceAccount"},
 		"an account where one is required":               {"shop", prod, account("deployer"), ""},
+		"nobody approves, without a rule":                {"bank", nil, approval(false), ""},
+		"nobody approves where it is required":           {"shop", prod, approval(false), `spec.approval "Automatic" is not allowed in namespace "shop": tenancy rule "both" chooses this namespace, with approval: Required; set it to Manual`},
+		"somebody approves where it is required":         {"shop", prod, approval(true), ""},
 		"dependencies, without a rule":                   {"bank", nil, Terms.Dependencies, ""},
 		"dependencies, with a rule that says nothing":    {"shop", nil, Terms.Dependencies, ""},
 		"dependencies that are refused":                  {"shop", prod, Terms.Dependencies, "set it to Ignore"},
@@ -77,6 +80,10 @@ func TestWhatANamespaceMayUse(t *testing.T) {
 }
 
 func backend(name string) func(Terms) error { return func(t Terms) error { return t.Backend(name) } }
+
+func approval(manual bool) func(Terms) error {
+	return func(t Terms) error { return t.Approval(manual) }
+}
 
 func account(name string) func(Terms) error {
 	return func(t Terms) error { return t.ServiceAccount(name) }
@@ -158,6 +165,7 @@ func TestCheck(t *testing.T) {
 		"a backend that there is not":  {Tenancy{Rules: []Rule{{Name: "a", Backends: []string{"ocm", "omc"}}}}, `t.rules[0].backends[1]: "omc"`},
 		"a kind without a kind":        {Tenancy{Rules: []Rule{{Name: "a", Kinds: []Kind{{Group: "apps"}}}}}, "t.rules[0].kinds[0].kind"},
 		"a cluster-scoped one too":     {Tenancy{Rules: []Rule{{Name: "a", ClusterScopedKinds: []Kind{{}}}}}, "t.rules[0].clusterScopedKinds[0].kind"},
+		"approval of another word":     {Tenancy{Rules: []Rule{{Name: "a", Approval: "Some"}}}, `t.rules[0].approval: "Some"`},
 		"accounts of another word":     {Tenancy{Rules: []Rule{{Name: "a", ServiceAccountName: "Some"}}}, `t.rules[0].serviceAccountName: "Some"`},
 		"dependencies of another word": {Tenancy{Rules: []Rule{{Name: "a", Dependencies: "Some"}}}, `t.rules[0].dependencies: "Some"`},
 	} {
