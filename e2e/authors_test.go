@@ -468,8 +468,16 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 		answering.opts.webhookCertificate = ""
 
 		By("and the operator's own is trusted at once, made anew where its Secret is lost")
-		lost := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "fleetworkload-webhook"}}
-		Expect(hub().Delete(ctx, lost)).To(Succeed())
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "fleetworkload-webhook"}}
+		Expect(hub().Delete(ctx, secret)).To(Succeed())
+		answering.start(ctx)
+		answersAgain()
+
+		By("and where it is spoiled")
+		answering.stop(ctx)
+		Expect(hub().Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+		secret.Data = map[string][]byte{"tls.crt": []byte("nonsense")}
+		Expect(hub().Update(ctx, secret)).To(Succeed())
 		answering.start(ctx)
 		answersAgain()
 		Eventually(func() string { return kubectl(ctx, "-n", namespace, "get", "fleetworkloads", "-o", "name") }).WithContext(ctx).WithTimeout(deleteTimeout).

@@ -178,6 +178,12 @@ var _ = Describe("A hand-over with companions", Label("companions", "handover"),
 func moves(ctx context.Context, fw *v1alpha1.FleetWorkload, backend string) {
 	GinkgoHelper()
 	edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = backend })
+	becomesMoved(ctx, fw, backend)
+}
+
+// becomesMoved waits for the end of a hand-over.
+func becomesMoved(ctx context.Context, fw *v1alpha1.FleetWorkload, backend string) {
+	GinkgoHelper()
 	eventually(ctx, fw, readyTimeout, func(g Gomega) {
 		g.Expect(fw.Status.Backend).To(Equal(backend))
 		g.Expect(fw.Status.Migration).NotTo(BeNil())

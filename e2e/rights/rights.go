@@ -56,6 +56,7 @@ var Unused = map[string]string{
 // Missed are the scenarios that look at what comes of a right which many use and few would miss.
 var Missed = map[string]string{
 	"create management secrets in its own namespace": "and whoever may edit may always scale, suspend and delete",
+	"update management secrets in its own namespace": "and whoever may edit may always scale, suspend and delete",
 	"list management controllerrevisions.apps":       "What was shipped: ",
 	"create management events.events.k8s.io":         "A hand-over with companions from ocm takes them along, there and back",
 	"delete management controllerrevisions.apps":     "A hand-over with companions from ocm takes them along, there and back",
