@@ -136,6 +136,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	if err := r.Get(ctx, req.NamespacedName, fw); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.letGo(req.NamespacedName)
+			r.written.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -185,11 +186,11 @@ func (r *Reconciler) serves(ctx context.Context, name string) (bool, error) {
 	return r.Serves.Matches(labels.Set(namespace.Labels)), nil
 }
 
-// letGo forgets what is known of a FleetWorkload that is gone, or another operator's.
+// letGo forgets what is known of a FleetWorkload that is gone, or another operator's. What was written to one that lives on stays known: it may
+// come back before the cache shows that.
 func (r *Reconciler) letGo(key types.NamespacedName) {
 	r.Sources.Refer(key, nil)
 	r.Turns.end(key)
-	r.written.forget(key)
 	r.Changes.Forget(key)
 	r.begun.forget(key)
 	r.pauses.forget(key)

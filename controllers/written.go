@@ -32,7 +32,8 @@ func (w *writes) remember(obj client.Object, now time.Time) {
 	w.by[client.ObjectKeyFromObject(obj)] = version{obj.GetUID(), obj.GetResourceVersion(), now}
 }
 
-// ahead tells whether obj is from before our last write to it, and when that was. The event of that write brings the next pass.
+// ahead tells whether obj is from before our last write to it, and when that was. The event of that write brings the next pass, or that of
+// a later one that is another operator's.
 func (w *writes) ahead(obj client.Object) (since time.Time, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
