@@ -343,6 +343,7 @@ func TestPauses(t *testing.T) {
 		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now())
 		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now())
 		start := time.Now()
+		defer time.AfterFunc(time.Minute, q.ShutDown).Stop() // what has been forgotten never comes
 		for _, req := range []reconcile.Request{long, short, other, short} {
 			r.told(t.Context(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: "ocm", Name: req.NamespacedName}}, q)
 		}
