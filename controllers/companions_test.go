@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
@@ -178,24 +179,32 @@ func TestSuspendFreezesCompanions(t *testing.T) {
 	w.wantSent("one", "")
 }
 
+// TestWhatMayNotBeReadIsExplained, whether the API server says so to whoever asks, or a cache has found out.
 func TestWhatMayNotBeReadIsExplained(t *testing.T) {
-	w := newWorld(t)
-	w.sources.err = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no"))
-	w.create(referTo("settings"))
-	for range 10 {
-		if _, err := w.reconcile(); err != nil {
-			t.Fatal(err)
-		}
-		w.backend.Step()
+	for name, err := range map[string]error{
+		"asked": apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no")),
+		"cache": &backends.Error{Code: backends.CodeForbidden, Message: "watch configmaps", Err: errors.New("no"), Remedy: "grant it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sources.err = err
+			w.create(referTo("settings"))
+			for range 10 {
+				if _, err := w.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+				w.backend.Step()
+			}
+			w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonDependencyForbidden, "configmaps", "leaveOut")
+			if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.LookAgain {
+				t.Errorf("got %+v, %v", result, err)
+			}
+			w.sources.err = nil
+			w.LeaveOut = []string{"ConfigMap", "Secret"}
+			w.settle()
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		})
 	}
-	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonDependencyForbidden, "configmaps", "leaveOut")
-	if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.LookAgain {
-		t.Errorf("got %+v, %v", result, err)
-	}
-	w.sources.err = nil
-	w.LeaveOut = []string{"ConfigMap", "Secret"}
-	w.settle()
-	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
 
 func TestNothingToldQuotesASecret(t *testing.T) {
