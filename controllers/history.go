@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,11 +28,42 @@ func (r *Reconciler) remember(ctx context.Context, fw *v1alpha1.FleetWorkload, d
 	}
 	record, err := r.keepVersion(ctx, fw, d.History)
 	d.Remembered(record, err)
-	if err != nil && !conflict(err) {
+	if conflict(err) {
+		return
+	}
+	switch changes := r.unkept.note(client.ObjectKeyFromObject(fw), err); {
+	case changes && err != nil:
 		log.FromContext(ctx).Error(err, "What is shipped is not kept for undo")
+	case changes:
+		log.FromContext(ctx).Info("What is shipped is kept for undo again")
+	}
+	if err != nil {
 		r.Recorder.Eventf(fw, nil, "Warning", "HistoryNotKept", "Keep", "%s",
 			pass.Note(fmt.Sprintf("what is shipped now cannot be returned to by undo, and is shipped all the same: %v", err)))
 	}
+}
+
+// unkept are the FleetWorkloads of which what is shipped could not be kept the last time, and why. It is tried again each minute, and the log
+// says it once.
+type unkept struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]string
+}
+
+// note takes what came of the last try, and tells whether that is something else than before.
+func (u *unkept) note(key types.NamespacedName, err error) (changes bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	before, known := u.by[key]
+	if err == nil {
+		delete(u.by, key)
+		return known
+	}
+	if u.by == nil {
+		u.by = map[types.NamespacedName]string{}
+	}
+	u.by[key] = err.Error()
+	return before != err.Error()
 }
 
 // keepVersion makes a version the newest one that is kept, and then removes those that are too many. Cut off anywhere, it ends the same when

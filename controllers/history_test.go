@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
@@ -260,6 +263,46 @@ func TestHistoryThatCannotBeKept(t *testing.T) {
 	w.expectKept("1:1 2:2", "2:2 and 1 older")
 	if result, err := w.reconcile(); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("it looks again: %+v, %v", result, err)
+	}
+}
+
+// TestWhatIsNotKeptIsLoggedWhenThatBeginsChangesAndEnds, and not with each of the tries between.
+func TestWhatIsNotKeptIsLoggedWhenThatBeginsChangesAndEnds(t *testing.T) {
+	w := newWorld(t)
+	w.create(nil)
+	w.settle()
+	var why error
+	w.through(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if why != nil {
+			return why
+		}
+		return c.Create(ctx, obj, opts...)
+	}})
+	var logged []string
+	logger := funcr.New(func(_, line string) {
+		if strings.Contains(line, "for undo") {
+			logged = append(logged, line)
+		}
+	}, funcr.Options{})
+	for n, step := range []struct {
+		why  error
+		says string
+	}{
+		{errors.New("quota"), "quota"}, {errors.New("no answer"), "no answer"}, {nil, "again"}, {nil, ""},
+		{apierrors.NewConflict(schema.GroupResource{}, "web", nil), ""}, {errors.New("no answer"), "no answer"}, {nil, "again"},
+	} {
+		if why, logged = step.why, nil; why != nil {
+			w.edit(image(n + 2))
+		}
+		for range 4 { // the record, the carrying out, and twice nothing new
+			if _, err := w.Reconcile(log.IntoContext(t.Context(), logger), ctrl.Request{NamespacedName: key}); err != nil {
+				t.Fatal(err)
+			}
+			w.backend.Step()
+		}
+		if all := strings.Join(logged, "; "); len(logged) > 1 || (step.says == "") != (all == "") || !strings.Contains(all, step.says) {
+			t.Errorf("step %d: it says %q, want %q once", n+1, all, step.says)
+		}
 	}
 }
 

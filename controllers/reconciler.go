@@ -84,6 +84,7 @@ type Reconciler struct {
 	conflicts conflicts
 	begun     begun
 	pauses    pauses
+	unkept    unkept
 	access    accesses
 }
 
@@ -194,6 +195,7 @@ func (r *Reconciler) letGo(key types.NamespacedName) {
 	r.Changes.Forget(key)
 	r.begun.forget(key)
 	r.pauses.forget(key)
+	r.unkept.note(key, nil)
 }
 
 // addFinalizer makes sure that nothing is left on a backend when the FleetWorkload goes. Our own watch brings us back.
