@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
@@ -39,7 +40,7 @@ func (r *Reconciler) remember(ctx context.Context, fw *v1alpha1.FleetWorkload, d
 	}
 	if err != nil {
 		r.Recorder.Eventf(fw, nil, "Warning", "HistoryNotKept", "Keep", "%s",
-			pass.Note(fmt.Sprintf("what is shipped now cannot be returned to by undo, and is shipped all the same: %v", err)))
+			brief.Note(fmt.Sprintf("what is shipped now cannot be returned to by undo, and is shipped all the same: %v", err)))
 	}
 }
 

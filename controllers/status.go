@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
@@ -141,7 +142,7 @@ func (r *Reconciler) announce(ctx context.Context, fw *v1alpha1.FleetWorkload, s
 		if kind == v1alpha1.ConditionStalled {
 			severity = "Warning"
 		}
-		r.Recorder.Eventf(fw, nil, severity, after.Reason, "Reconcile", "%s", pass.Note(after.Message))
+		r.Recorder.Eventf(fw, nil, severity, after.Reason, "Reconcile", "%s", brief.Note(after.Message))
 		log.FromContext(ctx).Info("Status changed", "condition", kind, "reason", after.Reason, "message", after.Message)
 	}
 	if fw.Status.Revision != status.Revision && fw.Status.Revision != "" {
@@ -153,7 +154,7 @@ func (r *Reconciler) announce(ctx context.Context, fw *v1alpha1.FleetWorkload, s
 func (r *Reconciler) announceMigration(fw *v1alpha1.FleetWorkload, before, after *v1alpha1.MigrationStatus) {
 	before, after = cmp.Or(before, &v1alpha1.MigrationStatus{}), cmp.Or(after, &v1alpha1.MigrationStatus{})
 	moved := func(phase v1alpha1.MigrationPhase, severity, format string, args ...any) {
-		r.Recorder.Eventf(fw, nil, severity, "Migration"+string(phase), "Migrate", "%s", pass.Note(fmt.Sprintf(format, args...)))
+		r.Recorder.Eventf(fw, nil, severity, "Migration"+string(phase), "Migrate", "%s", brief.Note(fmt.Sprintf(format, args...)))
 	}
 	switch {
 	case before.Phase != "" && after.Phase == "" && len(after.History) > 0:

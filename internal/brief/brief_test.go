@@ -21,6 +21,19 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestNote: it is text within 1 KiB, and what fits stays as it is.
+func TestNote(t *testing.T) {
+	for message, want := range map[string]string{
+		"": "", "short": "short", "no\xfftext": "notext",
+		strings.Repeat("x", 1000): strings.Repeat("x", 1000), strings.Repeat("x", 1001): strings.Repeat("x", 997) + "...",
+		strings.Repeat("é", 501): strings.Repeat("é", 498) + "...",
+	} {
+		if got := Note(message); got != want {
+			t.Errorf("%q is %q, want %q", message, got, want)
+		}
+	}
+}
+
 func TestFit(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for name, test := range map[string]struct {

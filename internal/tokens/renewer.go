@@ -15,9 +15,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/connection"
-	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
 // patience bounds one look at a token, so that a backend without an answer does not end the looking.
@@ -88,7 +88,7 @@ func (r *Renewer) warn(ctx context.Context, backend config.Backend, message stri
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: backend.Connection.SecretRef.Name}, secret); err != nil {
 		return // the log has it
 	}
-	r.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, "TokenNotRenewed", "Renew", "%s", pass.Note("backend "+backend.Name+": "+message))
+	r.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, "TokenNotRenewed", "Renew", "%s", brief.Note("backend "+backend.Name+": "+message))
 }
 
 // look renews the token of one backend if it is time. Its error is why the token is not renewed, also while the next try waits.
