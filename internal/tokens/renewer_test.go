@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,6 +217,83 @@ func TestClocksThatDiffer(t *testing.T) {
 		if asked != 2 { // at once, and 19h12m later
 			t.Errorf("%s ahead: asked %d times in a day", off, asked)
 		}
+	}
+}
+
+// TestTwoOperatorsAtOnce: both ask for another token of the same backend, and one of them writes it. The other one says nothing, and goes by what
+// was written.
+func TestTwoOperatorsAtOnce(t *testing.T) {
+	clock := clocktesting.NewFakeClock(began.Add(20 * time.Hour))
+	c := fake.NewClientBuilder().WithObjects(secretWith(twoUsers(t, issued(t, began)), "19h12m")).Build()
+	recorder := events.NewFakeRecorder(10)
+	both, asked := make(chan struct{}), atomic.Int32{}
+	type operator struct {
+		*Renewer
+		turn    turn
+		given   Token
+		expires time.Time
+	}
+	operators := [2]operator{}
+	for i := range operators {
+		o := &operators[i]
+		o.Renewer, o.given = renewer(c, clock), issued(t, clock.Now().Add(time.Duration(i)*time.Second))
+		o.Recorder = recorder
+		o.Expires = func(_ string, at time.Time) { o.expires = at }
+		o.Request = func(context.Context, *rest.Config, Token) (Token, error) {
+			if asked.Add(1) == 2 {
+				close(both)
+			}
+			<-both // neither has written yet
+			return o.given, nil
+		}
+	}
+	look := func() {
+		var group sync.WaitGroup
+		for i := range operators {
+			group.Go(func() {
+				if err := operators[i].look(t.Context(), karmada, &operators[i].turn, logr.Discard()); err != nil {
+					t.Errorf("operator %d: %v", i, err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	for range 60 {
+		look()
+		clock.Step(interval)
+	}
+	token, err := tokenIn(readSecret(t, c).Data["kubeconfig"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range operators {
+		if o.turn.text != token.Text || !o.expires.Equal(token.Expires) {
+			t.Errorf("operator %d goes by one that holds until %s, not by what is written, until %s", i, o.expires, token.Expires)
+		}
+	}
+	if token != operators[0].given && token != operators[1].given || asked.Load() != 2 || len(recorder.Events) != 1 {
+		t.Errorf("asked %d times, %d events, and it is written: %+v", asked.Load(), len(recorder.Events), token)
+	}
+}
+
+// TestTwoOperatorsWithClocksThatDiffer from the backend's: neither takes what the other has just renewed for one that is over.
+func TestTwoOperatorsWithClocksThatDiffer(t *testing.T) {
+	theirs := began
+	clock := clocktesting.NewFakeClock(theirs.Add(30 * time.Hour))
+	c := fake.NewClientBuilder().WithObjects(secretWith(twoUsers(t, issued(t, theirs.Add(-20*time.Hour))), "19h12m")).Build()
+	asked := 0
+	r := renewer(c, clock)
+	r.Request = func(context.Context, *rest.Config, Token) (Token, error) { asked++; return issued(t, theirs), nil }
+	turns := [2]turn{}
+	for n := range 2 * 24 * 60 {
+		if err := r.look(t.Context(), karmada, &turns[n%2], logr.Discard()); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(interval / 2)
+		theirs = theirs.Add(interval / 2)
+	}
+	if asked > 4 { // each at once, and one or both 19h12m later
+		t.Errorf("asked %d times in a day", asked)
 	}
 }
 

@@ -12,18 +12,20 @@ const (
 // turn is what is remembered of the token of one backend, to decide when another one is asked for.
 type turn struct {
 	text string
-	// begun is when its life began: by our own clock when it was asked for here, else what the token says, by the backend's clock.
+	// begun is when its life began: by our own clock once a token was asked for here, else what the token says, by the backend's clock.
 	begun time.Time
+	// ahead is by how much our own clock was ahead of the backend's when a token was last asked for here.
+	ahead time.Duration
 	// failure is why the last try failed, pause how long the next one waits, and next when it is.
 	failure error
 	pause   time.Duration
 	next    time.Time
 }
 
-// see forgets all of the token before.
+// see forgets all of the token before, but how our clock differs from the backend's: another operator may have renewed it.
 func (t *turn) see(token Token) {
 	if t.text != token.Text {
-		*t = turn{text: token.Text, begun: token.Issued}
+		*t = turn{text: token.Text, begun: token.Issued.Add(t.ahead), ahead: t.ahead}
 	}
 }
 
@@ -45,5 +47,5 @@ func (t *turn) failed(now time.Time, life time.Duration, err error) {
 
 // renewed goes by our own clock from here on: a clock that differs from the backend's must neither renew in each turn nor too late.
 func (t *turn) renewed(now time.Time, token Token) {
-	*t = turn{text: token.Text, begun: now}
+	*t = turn{text: token.Text, begun: now, ahead: now.Sub(token.Issued)}
 }
