@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +14,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/expectations"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // Apply takes the next step towards desired.
@@ -70,7 +70,7 @@ func (d *Driver) advance(
 		return backends.Progress{}, err
 	}
 	if len(first.pending) > 0 {
-		return backends.Progress{Waiting: strings.Join(first.pending[:min(len(first.pending), mostNamed)], "; ")}, nil
+		return backends.Progress{Waiting: brief.Clauses(first.pending, mostNamed)}, nil
 	}
 	now := time.Now()
 	unseen, seenBy := live.unseen(fleet, now, func(w work) bool { return !removed[w.cluster] })
@@ -106,8 +106,7 @@ func (d *Driver) advance(
 	if step.waiting != "" {
 		waiting = append([]string{step.waiting}, waiting...)
 	}
-	waiting = waiting[:min(len(waiting), mostNamed)]
-	return backends.Progress{Done: len(waiting) == 0, Waiting: strings.Join(waiting, "; "), Again: backends.Sooner(backends.Sooner(again, seenBy), seenCarrierBy)}, err
+	return backends.Progress{Done: len(waiting) == 0, Waiting: brief.Clauses(waiting, mostNamed), Again: backends.Sooner(backends.Sooner(again, seenBy), seenCarrierBy)}, err
 }
 
 // removedOf are the clusters that the workload is to be taken off.

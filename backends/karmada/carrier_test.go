@@ -1,13 +1,20 @@
 package karmada
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -137,6 +144,40 @@ func TestWhatWorksShareIsNotChanged(t *testing.T) {
 	for i, o := range all {
 		if diff := cmp.Diff(before[i], o); diff != "" {
 			t.Errorf("%s was changed (-before +after):\n%s", o.GetName(), diff)
+		}
+	}
+}
+
+// leavingCache has that many Works with companions that are on their way out, each on a cluster of its own.
+type leavingCache struct {
+	cache.Cache
+	n int
+}
+
+func (c leavingCache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	works, is := list.(*workv1alpha1.WorkList)
+	if !is {
+		return fmt.Errorf("list %T", list)
+	}
+	for i := range c.n {
+		works.Items = append(works.Items, workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: fmt.Sprint("karmada-es-m", i+1), Name: "settings", DeletionTimestamp: &metav1.Time{Time: time.Unix(1000, 0)},
+		}})
+	}
+	return nil
+}
+
+// TestWhatIsAwaitedIsCounted: a message names some of the companions that are on their way out, and tells how many more there are.
+func TestWhatIsAwaitedIsCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "", 5: "", 7: "; and 2 more"} {
+		d := &Driver{cache: leavingCache{n: n}}
+		waiting, _, err := d.deleteCarriers(t.Context(), testQuery(), v1alpha1.DeletionPolicyDelete, backends.Fleet{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if named := strings.Count(waiting, "Karmada to leave m"); named != min(n, mostNamed) || !strings.HasSuffix(waiting, want) ||
+			strings.Contains(waiting, "more") != (want != "") {
+			t.Errorf("of %d: %q", n, waiting)
 		}
 	}
 }

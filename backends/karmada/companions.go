@@ -22,6 +22,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/caches"
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
 // carrierByUser is the index of carriers by the UIDs of the FleetWorkloads that use them.
@@ -317,7 +318,7 @@ func (d *Driver) deleteCarriers(
 	slices.Sort(waiting)
 	switch {
 	case len(waiting) > 0:
-		awaited = strings.Join(waiting[:min(len(waiting), mostNamed)], "; ")
+		awaited = brief.Clauses(waiting, mostNamed)
 	case len(carriers) > 0 || unseen:
 		awaited = "the cache to show the companions"
 	}
@@ -332,7 +333,7 @@ func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, er
 	})
 }
 
-// mostNamed bounds how many companions a message names.
+// mostNamed bounds how many clusters or companions a message names.
 const mostNamed = 5
 
 // observeCarriers adds to the reports what stands against a cluster's companions.
