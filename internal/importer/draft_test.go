@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
@@ -294,6 +297,35 @@ func TestBounds(t *testing.T) {
 		if len(d.fw.Spec.Overrides) != 64 || len(d.origins) != 64 || len(d.fw.Spec.Companions) != 32 || len(d.companions) != 32 || len(o.Clusters.Names) != 1000 {
 			t.Errorf("%d too many: %d overrides of %d origins, %d companions of %d, %d names", n, len(d.fw.Spec.Overrides), len(d.origins),
 				len(d.fw.Spec.Companions), len(d.companions), len(o.Clusters.Names))
+		}
+	}
+}
+
+// TestTolerationsMeanTheSame: whichever backend has them, what it puts on lost clusters is left out, and what is too much is told of the
+// FleetWorkload's field.
+func TestTolerationsMeanTheSame(t *testing.T) {
+	seconds := int64(1) << 40
+	var karmada []corev1.Toleration
+	var ocm []clusterv1beta1.Toleration
+	for n := range 33 {
+		karmada = append(karmada, corev1.Toleration{Key: fmt.Sprint("key", n), Operator: corev1.TolerationOpExists})
+		ocm = append(ocm, clusterv1beta1.Toleration{Key: fmt.Sprint("key", n), Operator: clusterv1beta1.TolerationOpExists})
+	}
+	karmada[0].TolerationSeconds, ocm[0].TolerationSeconds = &seconds, &seconds
+	karmada, ocm = append(karmada, corev1.Toleration{Key: lostTaints[0]}), append(ocm, clusterv1beta1.Toleration{Key: ocmLostTaints[0]})
+	for name, read := range map[string]func(*draft){
+		"Karmada":                 func(d *draft) { d.karmadaPlacement("of it", &policyv1alpha1.Placement{ClusterTolerations: karmada}) },
+		"Open Cluster Management": func(d *draft) { d.ocmTolerations("of it", ocm) },
+	} {
+		d := &draft{workload: obj("apps", "v1", "Deployment", "shop", "web"), fw: &v1alpha1.FleetWorkload{}}
+		d.fw.Spec.Placement.Failover = &v1alpha1.Failover{}
+		read(d)
+		got := d.fw.Spec.Placement.Tolerations
+		if len(got) != 32 || got[31].Key != "key31" || got[0].TolerationSeconds == nil || *got[0].TolerationSeconds != 31536000 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if len(d.result.Unexpressed) != 1 || d.result.Unexpressed[0].Field != "spec.placement.tolerations" || len(d.result.Notes) != 1 {
+			t.Errorf("%s: %+v, notes %q", name, d.result.Unexpressed, d.result.Notes)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (d *draft) karmadaPlacement(object string, p *policyv1alpha1.Placement) {
 		d.note("%s: spreadConstraints have no effect on Karmada beside static weights, and are left out", object)
 	}
 	p.SpreadConstraints = nil
-	d.tolerations(object, p.ClusterTolerations)
+	d.tolerations(object, "spec.placement.clusterTolerations", p.ClusterTolerations, lostTaints)
 	p.ClusterTolerations = nil
 	d.scheduling(object, p.ReplicaScheduling)
 	p.ReplicaScheduling = nil
@@ -212,12 +212,11 @@ func (d *draft) spread(object string, constraints []policyv1alpha1.SpreadConstra
 // lostTaints are what Karmada puts on clusters that it has lost. The operator knows of those in another way.
 var lostTaints = []string{clusterv1alpha1.TaintClusterNotReady, clusterv1alpha1.TaintClusterUnreachable}
 
-// tolerations are those of a placement.
-func (d *draft) tolerations(object string, all []corev1.Toleration) {
-	const field = "spec.placement.clusterTolerations"
+// tolerations are those of a placement, of whichever backend, but for those of what it puts on clusters that it has lost.
+func (d *draft) tolerations(object, field string, all []corev1.Toleration, lost []string) {
 	for i, t := range all {
 		at := fmt.Sprintf("%s[%d]", field, i)
-		if slices.Contains(lostTaints, t.Key) {
+		if slices.Contains(lost, t.Key) {
 			d.note("%s: %s %s: left out, since the operator leaves workloads with clusters that are lost for a while, see placement.failover", object, at, t.Key)
 			continue
 		}
@@ -227,10 +226,10 @@ func (d *draft) tolerations(object string, all []corev1.Toleration) {
 		}
 		d.toleration(object, at, t.Key, string(t.Operator), t.Value, string(t.Effect), seconds)
 	}
-	d.fw.Spec.Placement.Tolerations = within(d, d.fw.Spec.Placement.Tolerations, 32, field)
+	d.fw.Spec.Placement.Tolerations = within(d, d.fw.Spec.Placement.Tolerations, 32, "spec.placement.tolerations")
 }
 
-// toleration adds one, of whichever backend.
+// toleration adds one.
 func (d *draft) toleration(object, at, key, operator, value, effect string, seconds *int32) {
 	out := v1alpha1.ClusterToleration{Key: key, Operator: operator, Value: value}
 	switch operator {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clustersdkv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -142,19 +142,14 @@ func isDefault(spec *clusterv1beta1.PlacementSpec, name string) bool {
 var ocmLostTaints = []string{clusterv1.ManagedClusterTaintUnavailable, clusterv1.ManagedClusterTaintUnreachable}
 
 func (d *draft) ocmTolerations(object string, all []clusterv1beta1.Toleration) {
+	same := make([]corev1.Toleration, len(all))
 	for i, t := range all {
-		at := fmt.Sprintf("spec.tolerations[%d]", i)
-		if slices.Contains(ocmLostTaints, t.Key) {
-			d.note("%s: %s %s: left out, since the operator leaves workloads with clusters that are lost for a while, see placement.failover", object, at, t.Key)
-			continue
+		same[i] = corev1.Toleration{
+			Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value,
+			Effect: corev1.TaintEffect(t.Effect), TolerationSeconds: t.TolerationSeconds,
 		}
-		var seconds *int32
-		if t.TolerationSeconds != nil {
-			seconds = ptr.To(int32(min(max(*t.TolerationSeconds, 0), 31536000)))
-		}
-		d.toleration(object, at, t.Key, string(t.Operator), t.Value, string(t.Effect), seconds)
 	}
-	d.fw.Spec.Placement.Tolerations = within(d, d.fw.Spec.Placement.Tolerations, 32, "spec.placement.tolerations")
+	d.tolerations(object, "spec.tolerations", same, ocmLostTaints)
 }
 
 // claims are those behind the attributes, unless the operator's configuration says otherwise.
