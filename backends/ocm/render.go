@@ -470,20 +470,14 @@ type variants struct {
 
 // variation tells variants of one plan apart. Specs with one hash are equal.
 type variation struct {
-	hash     string
-	strategy workv1.UpdateStrategyType
-	deletion workv1.DeletePropagationPolicyType
-	removing string
-	held     bool
-	observe  bool
-	probe    bool
-	clean    string
-	force    bool
+	hash string
+	move move
 }
 
 // of is variant, of which only the metadata may be changed.
 func (v *variants) of(work *unstructured.Unstructured, m move) *unstructured.Unstructured {
-	key := variation{work.GetAnnotations()[annotationHash], m.strategy, m.deletion, m.removing, m.held, m.observe, m.probe, m.clean, m.force}
+	m.write, m.onEvidence, m.waiting = 0, false, "" // how it is written makes no other one
+	key := variation{work.GetAnnotations()[annotationHash], m}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.made[key] == nil {
