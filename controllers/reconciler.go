@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -44,6 +45,8 @@ const (
 // Reconciler brings FleetWorkloads to what their spec says, one step a pass.
 type Reconciler struct {
 	client.Client
+	// Live reads from the API server what the cache may not show yet.
+	Live client.Reader
 	// Backends finds the driver of a backend.
 	Backends backends.Registry
 	// Kinds knows the workload kinds.
@@ -145,7 +148,11 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 		return ctrl.Result{}, err
 	} else if !serves {
 		r.letGo(req.NamespacedName)
+		r.written.leave(req.NamespacedName)
 		return ctrl.Result{}, nil
+	}
+	if there, err := r.takeUp(ctx, req.NamespacedName); err != nil || !there {
+		return ctrl.Result{}, err
 	}
 	began := r.Clock.Now()
 	defer func() { r.pauses.after(req.NamespacedName, began, r.Clock.Now()) }()
@@ -187,8 +194,26 @@ func (r *Reconciler) serves(ctx context.Context, name string) (bool, error) {
 	return r.Serves.Matches(labels.Set(namespace.Labels)), nil
 }
 
-// letGo forgets what is known of a FleetWorkload that is gone, or another operator's. What was written to one that lives on stays known: it may
-// come back before the cache shows that.
+// takeUp finds out how far another operator has come with a FleetWorkload that is this one's from now on: the cache may be from before its last
+// write. there is false when it is gone meanwhile. It is a list, for which the operator has the right anyhow.
+func (r *Reconciler) takeUp(ctx context.Context, key types.NamespacedName) (there bool, err error) {
+	if !r.written.anothers(key) {
+		return true, nil
+	}
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetWorkloadList"))
+	err = r.Live.List(ctx, live, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
+	if err != nil {
+		return false, fmt.Errorf("read how far another operator has come with %s: %w", key, err)
+	}
+	if len(live.Items) == 0 {
+		return false, nil // the cache will tell
+	}
+	r.written.remember(&live.Items[0], r.Clock.Now())
+	return true, nil
+}
+
+// letGo forgets what is known of a FleetWorkload that is gone, or another operator's.
 func (r *Reconciler) letGo(key types.NamespacedName) {
 	r.Sources.Refer(key, nil)
 	r.Turns.end(key)

@@ -89,6 +89,7 @@ func newWorld(t *testing.T) *world {
 	count := func() { w.writes++ }
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.FleetWorkload{}).
 		WithIndex(&v1alpha1.FleetWorkload{}, objectIndex, indexObjects).
+		WithIndex(&v1alpha1.FleetWorkload{}, metav1.ObjectNameField, func(obj client.Object) []string { return []string{obj.GetName()} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				w.countRevision(obj)
@@ -116,7 +117,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.Reconciler = &Reconciler{
-		Kinds: kinds, Client: w.client, Sources: w.sources, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
+		Kinds: kinds, Client: w.client, Live: w.client, Sources: w.sources, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), MaxRemovalPercent: 50,
 		Turns: NewTurns(10),
 	}

@@ -61,9 +61,9 @@ func TestAnotherOperatorsFleetWorkloads(t *testing.T) {
 // slowCache shows a FleetWorkload as it was, and of namespaces these labels, or this error.
 type slowCache struct {
 	client.Client
-	fw     *v1alpha1.FleetWorkload
-	labels map[string]string
-	err    error
+	fw    *v1alpha1.FleetWorkload
+	shard string
+	err   error
 }
 
 func (c *slowCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -72,53 +72,115 @@ func (c *slowCache) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 		c.fw.DeepCopyInto(obj)
 		return nil
 	case *metav1.PartialObjectMetadata:
-		obj.Labels = c.labels
+		obj.Labels = map[string]string{"shard": c.shard}
 		return c.err
 	}
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
-// TestOwnWritesAreKnownForAsLongAsTheFleetWorkloadLives: neither a namespace that cannot be read nor one that is another operator's for a moment
-// lets an operator go by a FleetWorkload from before its own last write. What another operator has written since is gone by.
-func TestOwnWritesAreKnownForAsLongAsTheFleetWorkloadLives(t *testing.T) {
-	for name, away := range map[string]func(*slowCache){
-		"the namespace cannot be read":          func(c *slowCache) { c.err = errors.New("no answer") },
-		"another operator has had it meanwhile": func(c *slowCache) { c.labels = map[string]string{"shard": "b"} },
-	} {
+// live counts what is read past the cache.
+type live struct {
+	client.Client
+	reads int
+	err   error
+}
+
+func (l *live) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if l.reads++; l.err != nil {
+		return l.err
+	}
+	return l.Client.List(ctx, list, opts...)
+}
+
+// shardA is a world with an operator that serves the shard a, through a slow cache.
+func shardA(t *testing.T, shard string) (*world, *slowCache, *live) {
+	t.Helper()
+	w := newWorld(t)
+	w.Serves = labels.SelectorFromSet(labels.Set{"shard": "a"})
+	w.create(divide(8))
+	cache, past := &slowCache{Client: w.client, fw: w.get(), shard: shard}, &live{Client: w.client}
+	w.Client, w.Live = cache, past
+	return w, cache, past
+}
+
+// waits runs a pass, which is to do nothing but to wait for the cache.
+func (w *world) waits(what string) {
+	w.t.Helper()
+	written, sent := w.writes, w.backend.Writes()
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != conflictRetry || w.writes != written || w.backend.Writes() != sent {
+		w.t.Errorf("%s: %+v, %v, %d writes here and %d on the backend", what, result, err, w.writes-written, w.backend.Writes()-sent)
+	}
+}
+
+// TestOwnWritesAreKnownWhileANamespaceCannotBeRead, so that no pass after that goes by a FleetWorkload from before them.
+func TestOwnWritesAreKnownWhileANamespaceCannotBeRead(t *testing.T) {
+	w, cache, past := shardA(t, "a")
+	if _, err := w.reconcile(); err != nil { // it writes the finalizer
+		t.Fatal(err)
+	}
+	w.waits("before its own write is there")
+	cache.err = errors.New("no answer")
+	if _, err := w.reconcile(); !errors.Is(err, cache.err) {
+		t.Errorf("without the labels of the namespace: %v", err)
+	}
+	cache.err = nil
+	w.waits("once the namespace can be read")
+	if past.reads != 0 {
+		t.Errorf("%d reads past the cache", past.reads)
+	}
+}
+
+// TestANamespaceThatIsTakenOver: no pass goes by a record from before another operator's last write, or one's own, whichever the cache does not show
+// yet. That is read once, and nothing is when the operator goes on.
+func TestANamespaceThatIsTakenOver(t *testing.T) {
+	for name, before := range map[string]string{"that it has never had": "b", "that it had before": "a"} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.Serves = labels.SelectorFromSet(labels.Set{"shard": "a"})
-			cache := &slowCache{Client: w.client, labels: map[string]string{"shard": "a"}}
-			w.Client = cache
-			w.create(divide(8))
-			var before *v1alpha1.FleetWorkload
-			pass := func() (behind bool) {
-				t.Helper()
-				result, err := w.reconcile()
-				if err != nil && cache.err == nil {
+			w, cache, past := shardA(t, before)
+			for range 3 {
+				cache.fw = w.get()
+				if _, err := w.reconcile(); err != nil {
 					t.Fatal(err)
 				}
-				return result.RequeueAfter == conflictRetry
 			}
-			for range 3 { // the finalizer, the record, the carrying out
-				before, cache.fw = cache.fw, w.get()
-				pass()
+			cache.fw = w.get()
+			cache.shard = "b"
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
 			}
-			if cache.fw = before; !pass() {
-				t.Fatal("it goes by what was before its own write")
-			}
-			away(cache)
-			pass()
-			cache.labels, cache.err = map[string]string{"shard": "a"}, nil
+			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Labels = map[string]string{"written": "by another"} })
+			cache.shard, past.err = "a", errors.New("no answer")
 			written, sent := w.writes, w.backend.Writes()
-			if !pass() || w.writes != written || w.backend.Writes() != sent {
-				t.Error("it goes by what was before its own write, once the namespace is its own again")
+			if _, err := w.reconcile(); !errors.Is(err, past.err) || w.writes != written || w.backend.Writes() != sent {
+				t.Errorf("while it cannot know: %v", err)
 			}
+			past.err = nil
+			w.waits("before the other one's write is there")
 			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(9)) })
-			if cache.fw = w.get(); pass() {
-				t.Error("it waits for its own write, over which another one has gone")
+			for range 5 {
+				cache.fw = w.get() // of what it waits for, only what came after
+				if result, err := w.reconcile(); err != nil || result.RequeueAfter == conflictRetry {
+					t.Fatalf("%+v, %v", result, err)
+				}
+			}
+			if past.reads != 2 || w.writes == written {
+				t.Errorf("%d reads past the cache, %d writes", past.reads, w.writes-written)
 			}
 		})
+	}
+}
+
+// TestAFleetWorkloadThatIsGoneIsNotTakenOver: the cache still shows it, and another operator has removed all of it from the backend.
+func TestAFleetWorkloadThatIsGoneIsNotTakenOver(t *testing.T) {
+	w, cache, _ := shardA(t, "b")
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Delete(t.Context(), w.get()); err != nil {
+		t.Fatal(err)
+	}
+	cache.shard = "a"
+	if _, err := w.reconcile(); err != nil || w.writes != 0 || w.backend.Writes() != 0 {
+		t.Errorf("%v, %d writes here and %d on the backend", err, w.writes, w.backend.Writes())
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writes remember the resource version of our last write to each FleetWorkload. A pass on an older object, which the cache
+// writes remember the resource version of the last write to each FleetWorkload, ours or that of an operator that had it before. A pass on an older object, which the cache
 // has for a moment longer, would decide anew what is decided already and end in a conflict.
 type writes struct {
 	mu sync.Mutex
@@ -20,20 +20,35 @@ type version struct {
 	uid             types.UID
 	resourceVersion string
 	at              time.Time
+	// anothers is true while another operator writes the object. Nothing else is known then.
+	anothers bool
 }
 
-// remember is called with what the API server answered to a write, and when.
+// remember is called with what the API server answered to a write, or has after the writes of another operator, and when.
 func (w *writes) remember(obj client.Object, now time.Time) {
+	w.set(client.ObjectKeyFromObject(obj), version{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion(), at: now})
+}
+
+// leave is called when the object is another operator's.
+func (w *writes) leave(key types.NamespacedName) { w.set(key, version{anothers: true}) }
+
+func (w *writes) set(key types.NamespacedName, v version) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.by == nil {
 		w.by = map[types.NamespacedName]version{}
 	}
-	w.by[client.ObjectKeyFromObject(obj)] = version{obj.GetUID(), obj.GetResourceVersion(), now}
+	w.by[key] = v
 }
 
-// ahead tells whether obj is from before our last write to it, and when that was. The event of that write brings the next pass, or that of
-// a later one that is another operator's.
+// anothers tells whether the object was another operator's when it was last looked at.
+func (w *writes) anothers(key types.NamespacedName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.by[key].anothers
+}
+
+// ahead tells whether obj is from before the last write that is known, and when that was. The event of that write brings the next pass.
 func (w *writes) ahead(obj client.Object) (since time.Time, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

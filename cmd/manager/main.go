@@ -334,6 +334,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	ctrl.Log.Info("What backends carry out is marked with the installation", "installation", installation)
 	reconciler := &controllers.Reconciler{
 		Client:            mgr.GetClient(),
+		Live:              mgr.GetAPIReader(),
 		Installation:      installation,
 		Kinds:             kinds,
 		Sources:           dependencies,
