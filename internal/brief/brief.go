@@ -17,7 +17,7 @@ func Cut(message string, most int) string {
 	return strings.ToValidUTF8(message[:max(0, most-len(more))], "") + more
 }
 
-// Note fits a message into the note of an Event, which API servers bound to 1 KiB. What is not text they refuse, however short.
+// Note fits a message into the note of an Event, or an entry of the status, which API servers bound to 1 KiB. What is not text they refuse, however short.
 func Note(message string) string { return Cut(strings.ToValidUTF8(message, ""), 1000) }
 
 // Fit returns messages that have no more than most bytes together. The first ones stay as they are, as far as half of the room goes; the

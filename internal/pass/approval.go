@@ -270,10 +270,8 @@ func (p Planned) token(hash string, until metav1.Time) (string, error) {
 // summary is what the change comes to, in a line.
 func (p Planned) summary() string {
 	switch {
-	case p.Problem != "" && len(p.Problem) > mostProblem:
-		return strings.ToValidUTF8(p.Problem[:mostProblem], "") + "…"
 	case p.Problem != "":
-		return p.Problem
+		return brief.Cut(strings.ToValidUTF8(p.Problem, ""), mostProblem)
 	case p.Unsettled:
 		return "the backend has not chosen clusters yet"
 	case len(p.Clusters) == 0:

@@ -250,7 +250,7 @@ func namesOf(clusters []v1alpha1.MigrationClusterStatus) []string {
 func (d *Decision) object(problems []string) {
 	listed := slices.Clone(problems[:min(len(problems), mostProblems)])
 	for i, problem := range listed {
-		listed[i] = Note(problem)
+		listed[i] = brief.Note(problem)
 	}
 	if left := len(problems) - mostProblems; left > 0 {
 		listed[mostProblems-1] = fmt.Sprintf("and %d more", left+1)

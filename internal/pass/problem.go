@@ -106,9 +106,3 @@ func reasonOf(code backends.Code) (reason string, isStalled bool) {
 	}
 	return reason, code != backends.CodeUnavailable && code != backends.CodeNotReady
 }
-
-// Note fits a message into an event's note, or an entry of the status, which API servers bound to 1 KiB.
-func Note(message string) string {
-	const most = 1000
-	return strings.ToValidUTF8(message[:min(len(message), most)], "") // a character may have been cut in two
-}

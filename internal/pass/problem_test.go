@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -33,21 +32,6 @@ func TestEveryCodeHasAReason(t *testing.T) {
 	for name, err := range map[string]error{"a code that nobody knows": &backends.Error{Code: "New"}, "no code": errors.New("broken")} {
 		if problem, _ := problemOf(err, "one"); problem.Reason != v1alpha1.ReasonInternalError || problem.Stalled {
 			t.Errorf("%s: %+v", name, problem)
-		}
-	}
-}
-
-// TestANoteFits: a character is left out rather than cut in two.
-func TestANoteFits(t *testing.T) {
-	for name, test := range map[string]struct{ message, want string }{
-		"a short one":        {"mend me", "mend me"},
-		"one that just fits": {strings.Repeat("x", 1000), strings.Repeat("x", 1000)},
-		"a longer one":       {strings.Repeat("x", 1001), strings.Repeat("x", 1000)},
-		"cut in a character": {strings.Repeat("x", 999) + "\u00e9", strings.Repeat("x", 999)},
-		"not text":           {"mend\xff me", "mend me"},
-	} {
-		if got := Note(test.message); got != test.want {
-			t.Errorf("%s: %d bytes, ending with %q", name, len(got), got[max(0, len(got)-5):])
 		}
 	}
 }
