@@ -66,6 +66,8 @@ type proof struct {
 
 const (
 	leader    = `leader_election_master_status{name="fleetworkload.fleetworkload.io",pod="a"}`
+	shard     = `leader_election_master_status{name="fleetworkload-a.fleetworkload.io",pod="c"}`
+	elsewhere = `leader_election_master_status{name="fleetworkload.example.com",pod="e"}`
 	follower  = `leader_election_master_status{name="fleetworkload.fleetworkload.io",pod="b"}`
 	passes    = `controller_runtime_reconcile_total{controller="fleetworkload",result="success"}`
 	failures  = `controller_runtime_reconcile_errors_total{controller="fleetworkload"}`
@@ -83,6 +85,7 @@ var proofs = map[string][]proof{
 	"FleetWorkloadNoLeader": {
 		{[]string{leader + " 1x5 0x10", follower + " 0x16 1x10"}, 11, 17, "leads"}, // the lease is taken over late
 		{[]string{leader + " _x10 1x5"}, 5, 10, "leads"},                           // nothing is scraped
+		{[]string{shard + " 1x5 0x10 1x5", elsewhere + " 0x30"}, 11, 17, "lease fleetworkload-a.fleetworkload.io"},
 	},
 	"FleetWorkloadBackendDown": {
 		{[]string{`fleetworkload_backend_up{backend="ocm"} 1x5 0x10 1x5`, `fleetworkload_backend_up{backend="karmada"} 1x30`}, 11, 17, "Backend ocm"},
@@ -133,14 +136,7 @@ var proofs = map[string][]proof{
 // TestAlertsFireAndClear has Prometheus' own rule engine evaluate the rules each minute, as promtool does. No other alert fires meanwhile.
 func TestAlertsFireAndClear(t *testing.T) {
 	f, all := read(t)
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	spec, err := yaml.Marshal(f.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, spec, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := f.write(t)
 	for _, a := range all {
 		if len(proofs[a.Alert]) == 0 {
 			t.Errorf("nothing proves that %s fires and clears", a.Alert)
@@ -148,6 +144,41 @@ func TestAlertsFireAndClear(t *testing.T) {
 		for i, p := range proofs[a.Alert] {
 			t.Run(fmt.Sprintf("%s %d", a.Alert, i), func(t *testing.T) { p.check(t, path, a.Alert) })
 		}
+	}
+}
+
+// write has Prometheus' own file of the rules.
+func (f rulesFile) write(t *testing.T) (path string) {
+	t.Helper()
+	spec, err := yaml.Marshal(f.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, spec, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestAShardWithoutALeader: the chart, which knows the shards, also tells of one that nothing is scraped of. hack/tools/chart sees that it renders the
+// expression that is tried here.
+func TestAShardWithoutALeader(t *testing.T) {
+	const name, other = "FleetWorkloadNoLeader", `leader_election_master_status{name="fleetworkload-b.fleetworkload.io",pod="d"} 1x30`
+	f, _ := read(t)
+	rule := &f.Spec.Groups[0].Rules[0]
+	rule.Expr = string(file(t, "hack/monitoring/testdata/no-leader-of-shards.promql"))
+	if rule.Alert != name {
+		t.Fatalf("the first alert is %s", rule.Alert)
+	}
+	path := f.write(t)
+	for text, p := range map[string]proof{
+		"none leads":                    {[]string{shard + " 1x5 0x10 1x5", other}, 11, 17, "lease fleetworkload-a.fleetworkload.io"},
+		"all are gone":                  {[]string{shard + " 1x5 stale _x9 1x5", other}, 11, 16, "lease fleetworkload-a.fleetworkload.io"},
+		"none leads, then all are gone": {[]string{shard + " 0x4 stale _x9 1x5", other}, 5, 15, "lease fleetworkload-a.fleetworkload.io"},
+		"none is there at first":        {[]string{shard + " _x10 1x5", other}, 5, 10, "lease fleetworkload-a.fleetworkload.io"},
+	} {
+		t.Run(text, func(t *testing.T) { p.check(t, path, name) })
 	}
 }
 

@@ -711,6 +711,23 @@ func TestShards(t *testing.T) {
 	}
 }
 
+// TestTheAlertKnowsTheShards: hack/monitoring sees that the expression fires for one of which nothing is left. Nothing else of the rules differs.
+func TestTheAlertKnowsTheShards(t *testing.T) {
+	const rules, alert = "PrometheusRule/fleetworkload", "FleetWorkloadNoLeader"
+	monitoring := object{"rules": object{"enabled": true}}
+	one := mustRender(t, object{"monitoring": monitoring}).get(t, rules)
+	all := mustRender(t, object{"monitoring": monitoring, "manager": object{"shards": []any{"a", "b"}}}).get(t, rules)
+	want, err := os.ReadFile(filepath.Join(root, "hack", "monitoring", "testdata", "no-leader-of-shards.promql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := at(t, all, "spec", "groups", 0, "rules", 0).(object)
+	equal(t, "the first alert", rule["alert"], any(alert))
+	equal(t, "its expression", rule["expr"], any(string(want)))
+	rule["expr"] = at(t, one, "spec", "groups", 0, "rules", 0, "expr")
+	equal(t, rules, all["spec"], one["spec"])
+}
+
 func TestCRDsAreEqual(t *testing.T) {
 	const key = "CustomResourceDefinition/fleetworkloads.apps.fleetworkload.io"
 	chart := mustRender(t, nil).get(t, key)
