@@ -215,7 +215,9 @@ func newManager(management *rest.Config, opts options, leader *lease.Lease) (ctr
 		PprofBindAddress:                    opts.pprofAddress,
 		LeaderElection:                      opts.leaderElect,
 		LeaderElectionResourceLockInterface: lock,
-		RenewDeadline:                       &deadline,
+		// The lock has the lease's name; from here the metric has it, by which alerts know a lease.
+		LeaderElectionID: opts.leaseName,
+		RenewDeadline:    &deadline,
 		// The lease is given back on a graceful stop, so that a successor need not wait for it to run out.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
