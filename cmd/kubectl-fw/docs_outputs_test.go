@@ -68,7 +68,7 @@ func TestOutputsInDocs(t *testing.T) {
 			t.Run(page.Path+" "+command, func(t *testing.T) {
 				e.files["clusters.yaml"] = inventory
 				got := typed(t, command, e.files)
-				if !like(shown).MatchString(got) {
+				if !docs.Like(shown).MatchString(got) {
 					t.Errorf("%s shows other lines (-page +now):\n%s", page.Path, cmp.Diff(shown, got))
 				}
 			})
@@ -164,7 +164,7 @@ func TestTheStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown == "" || !like(shown).MatchString(report) {
+	if shown == "" || !docs.Like(shown).MatchString(report) {
 		t.Errorf("%s shows other lines (-page +now):\n%s", page, cmp.Diff(shown, report))
 	}
 	if diff := cmp.Diff(object(t, imported(t)), object(t, out)); diff != "" {
@@ -299,20 +299,6 @@ func shownOutputs(page docs.Page) map[string]string {
 		}
 	}
 	return shown
-}
-
-// like matches what a page shows.
-func like(shown string) *regexp.Regexp {
-	var pattern strings.Builder
-	pattern.WriteString(`^`)
-	for _, line := range strings.SplitAfter(shown, "\n") {
-		if line == "...\n" {
-			pattern.WriteString(`(?s:.*\n)?`)
-		} else {
-			pattern.WriteString(regexp.QuoteMeta(line))
-		}
-	}
-	return regexp.MustCompile(pattern.String() + `$`)
 }
 
 // typed returns what a terminal would show.

@@ -26,9 +26,13 @@ type Page struct {
 type Block struct {
 	// Where is the page and the line of the fence.
 	Where string
+	// Line is that of the fence.
+	Line int
 	// Language is the first word after the fence.
 	Language string
 	Text     string
+
+	page string
 }
 
 // Read returns the pages of the repository at root: those beside its README, and those of docs.
@@ -70,7 +74,7 @@ func parse(path, text string) (Page, error) {
 		switch {
 		case isFence && open == nil:
 			language, _, _ := strings.Cut(fence, " ")
-			open, inside = &Block{Where: fmt.Sprintf("%s:%d", path, i+1), Language: language}, nil
+			open, inside = &Block{Where: fmt.Sprintf("%s:%d", path, i+1), Line: i + 1, Language: language, page: path}, nil
 		case isFence:
 			open.Text = strings.Join(inside, "\n") + "\n"
 			page.Blocks, open = append(page.Blocks, *open), nil
@@ -92,6 +96,7 @@ func parse(path, text string) (Page, error) {
 // Span is code within a line or two of prose.
 type Span struct {
 	Where string
+	Line  int
 	Text  string
 }
 
@@ -104,8 +109,8 @@ func (p Page) Spans() []Span {
 	for _, paragraph := range strings.SplitAfter(p.Prose, "\n\n") {
 		for _, at := range span.FindAllStringIndex(paragraph, -1) {
 			code := strings.Join(strings.Fields(strings.Trim(paragraph[at[0]:at[1]], "`")), " ")
-			where := fmt.Sprintf("%s:%d", p.Path, line+strings.Count(paragraph[:at[0]], "\n"))
-			spans = append(spans, Span{Where: where, Text: strings.ReplaceAll(code, `\|`, "|")})
+			first := line + strings.Count(paragraph[:at[0]], "\n")
+			spans = append(spans, Span{Where: fmt.Sprintf("%s:%d", p.Path, first), Line: first, Text: strings.ReplaceAll(code, `\|`, "|")})
 		}
 		line += strings.Count(paragraph, "\n")
 	}
@@ -130,8 +135,8 @@ func (p Page) Links() []Span {
 		}, code)
 	})
 	for _, at := range link.FindAllStringSubmatchIndex(prose, -1) {
-		where := fmt.Sprintf("%s:%d", p.Path, 1+strings.Count(prose[:at[0]], "\n"))
-		links = append(links, Span{Where: where, Text: prose[at[2]:at[3]]})
+		line := 1 + strings.Count(prose[:at[0]], "\n")
+		links = append(links, Span{Where: fmt.Sprintf("%s:%d", p.Path, line), Line: line, Text: prose[at[2]:at[3]]})
 	}
 	return links
 }
