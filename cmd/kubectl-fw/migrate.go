@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
 const migrateLong = `Move a running workload to another backend, by setting spec.backend. No pod is touched, and setting it
@@ -158,12 +159,10 @@ func setBackend(ctx context.Context, c client.Client, key client.ObjectKey, to s
 		fmt.Fprintf(out, "spec.backend of %s is %s already\n", key, to)
 		return nil
 	}
-	before := fw.DeepCopy()
-	fw.Spec.Backend = to
-	if err := c.Patch(ctx, fw, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("set spec.backend of %s: %w", key, explain(err))
+	if err := patchSpec(ctx, c, fw, []jsondiff.Op{{Op: jsondiff.OpReplace, Path: jsondiff.Pointer("spec", "backend"), Value: to}}); err != nil {
+		return fmt.Errorf("set spec.backend of %s: %w", key, err)
 	}
-	fmt.Fprintf(out, "spec.backend of %s is %s, it was %s\n", key, to, before.Spec.Backend)
+	fmt.Fprintf(out, "spec.backend of %s is %s, it was %s\n", key, to, fw.Spec.Backend)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -164,18 +165,29 @@ func (v version) operations(spec *v1alpha1.FleetWorkloadSpec) []jsondiff.Op {
 	return ops
 }
 
-// patchSpec changes just what is said, and only of the very object that was read. It takes no other field over from whom it is.
+// patchSpec changes just what is said, and only of the very spec that was read. It takes no other field over from whom it is.
 func patchSpec(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload, ops []jsondiff.Op) error {
-	ops = append([]jsondiff.Op{{Op: jsondiff.OpReplace, Path: "/metadata/resourceVersion", Value: fw.ResourceVersion}}, ops...)
-	raw, err := json.Marshal(ops)
-	if err != nil {
-		return fmt.Errorf("encode the patch: %w", err)
+	const attempts = 20
+	for range attempts {
+		raw, err := json.Marshal(append([]jsondiff.Op{{Op: jsondiff.OpReplace, Path: "/metadata/resourceVersion", Value: fw.ResourceVersion}}, ops...))
+		if err != nil {
+			return fmt.Errorf("encode the patch: %w", err)
+		}
+		err = c.Patch(ctx, fw.DeepCopy(), client.RawPatch(types.JSONPatchType, raw))
+		if !apierrors.IsConflict(err) {
+			return explain(err)
+		}
+		// While pods come and go the operator writes the status all the time.
+		now, err := read(ctx, c, client.ObjectKeyFromObject(fw))
+		if err != nil {
+			return err
+		}
+		if now.UID != fw.UID || !equality.Semantic.DeepEqual(now.Spec, fw.Spec) {
+			break
+		}
+		fw = now
 	}
-	err = c.Patch(ctx, fw.DeepCopy(), client.RawPatch(types.JSONPatchType, raw))
-	if apierrors.IsConflict(err) {
-		return errors.New("somebody has changed it in this moment; look at it, and try again")
-	}
-	return explain(err)
+	return errors.New("somebody has changed it in this moment; look at it, and try again")
 }
 
 // editNotes say when an edit of what is shipped reaches clusters, and who may take it back.

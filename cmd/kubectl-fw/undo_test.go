@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,6 +119,34 @@ func TestUndoOfOne(t *testing.T) {
 	if err := (undoOptions{}).undo(t.Context(), c, web, &bytes.Buffer{}); err == nil ||
 		!strings.Contains(err.Error(), "no version of shop/web is kept from before the present one; there are: 1") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// TestUndoWhileTheStatusChanges: that is no reason to refuse.
+func TestUndoWhileTheStatusChanges(t *testing.T) {
+	fw, objects := shipping(t, replaced("nginx:1.26", "nginx:1.27"))
+	_, inner := pastOf(t, fw, objects)
+	patches := 0
+	c := interceptor.NewClient(inner, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if patches++; patches < 3 {
+				other, err := read(ctx, inner, web)
+				if err != nil {
+					return err
+				}
+				other.Annotations = map[string]string{"example.com/patches": fmt.Sprint(patches)} // the in-memory server counts it as it counts a status
+				if err := inner.Update(ctx, other); err != nil {
+					return err
+				}
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	if err := (undoOptions{}).undo(t.Context(), c, web, &bytes.Buffer{}); err != nil {
+		t.Error(err)
+	}
+	if n := versionIs(t, c); n != 1 || patches != 3 {
+		t.Errorf("the spec is that of revision %d, after %d patches", n, patches)
 	}
 }
 
