@@ -10,12 +10,14 @@ import (
 	"strings"
 )
 
-// Step is what somebody does who follows a page: write a file, or type a command.
+// Step is what somebody does who follows a page: write a file, put a part into one, or type a command.
 type Step struct {
 	Where string
-	// File is the name that a block of YAML gives itself in its first line, "# NAME.yaml". It is empty for a command.
+	// File is the name that a block of YAML gives itself in its first line, "# NAME.yaml".
 	File string
-	// Text is the content of the file, or the command.
+	// Part is whether it is YAML that does not say which file it is.
+	Part bool
+	// Text is the YAML, or the command, without a remark behind it.
 	Text string
 	// Shown is what the page says that the command prints. It is empty where the page does not say.
 	Shown string
@@ -27,21 +29,22 @@ var (
 	namesItself = regexp.MustCompile(`^# ([a-z][a-z0-9-]*\.yaml)\n`)
 	// inProse are the programs whose calls in prose are commands. A program's name alone is none.
 	inProse = regexp.MustCompile(`^(kubectl|helm|make|git) `)
+	remark  = regexp.MustCompile(` +# [^'"]*$`)
 )
 
-// Steps returns what a page has people do, in its order. On a page that is followed, a block is YAML that says which file it is, "text" for pictures, or
-// commands: after "$ ", with what they print below them, or a command on each line.
+// Steps returns what a page has people do, in its order. On a page that is followed, a block is YAML, "text" for pictures, or commands: after "$ ",
+// with what they print below them, or a command on each line.
 func (p Page) Steps() ([]Step, error) {
 	var steps []Step
 	for _, block := range p.Blocks {
 		switch block.Language {
 		case "text":
 		case "yaml":
-			name := namesItself.FindStringSubmatch(block.Text)
-			if name == nil {
-				return nil, fmt.Errorf(`%s: the block does not say which file it is: begin it with "# NAME.yaml"`, block.Where)
+			step := Step{Where: block.Where, Part: true, Text: block.Text, line: block.Line}
+			if name := namesItself.FindStringSubmatch(block.Text); name != nil {
+				step.File, step.Part = name[1], false
 			}
-			steps = append(steps, Step{Where: block.Where, File: name[1], Text: block.Text, line: block.Line})
+			steps = append(steps, step)
 		case "", "sh", "console":
 			steps = append(steps, block.commands()...)
 		default:
@@ -76,7 +79,7 @@ func (b Block) commands() []Step {
 			command += "\n" + lines[i]
 		}
 		line := b.Line + 1 + first
-		steps = append(steps, Step{Where: fmt.Sprintf("%s:%d", b.page, line), Text: command, line: line})
+		steps = append(steps, Step{Where: fmt.Sprintf("%s:%d", b.page, line), Text: remark.ReplaceAllString(command, ""), line: line})
 	}
 	return steps
 }
