@@ -322,6 +322,8 @@ type ClusterObservation struct {
 	Current bool
 	// Status holds the feedback fields by name; nil when nothing was reported.
 	Status map[string]any
+	// Delivered is what the report proves of what others do with the member object; nil when it proves nothing.
+	Delivered *Delivered
 	// Presence is how the backend has the workload there.
 	Presence Presence
 	// Held is true while writes to the member object are held back.
@@ -340,6 +342,23 @@ type ClusterObservation struct {
 	Foreign []string
 	// Message is the backend's own word, for a person.
 	Message string
+}
+
+// Delivered is what a report proves of what others do with a member object that the backend writes. Where Others is empty, the object has all
+// that the backend delivers. It takes two reports of one order to tell that somebody else has changed it: one could be of the first write.
+type Delivered struct {
+	// Order is another one as soon as the backend is to write the object in any other way.
+	Order Order
+	// Generation is the member object's, of a backend that writes it again only after somebody else has; 0 of others.
+	Generation int64
+	// Others are who has changed what, in the words of the cluster's API server; empty when it has refused nothing for that.
+	Others string
+}
+
+// Order is what a backend was told to write on one cluster: an object of its own, in one generation.
+type Order struct {
+	UID        types.UID
+	Generation int64
 }
 
 // Presence is how a backend has a workload on a cluster.

@@ -51,6 +51,7 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 			r.Sources.Refer(client.ObjectKeyFromObject(fw), refsOf(fw.Namespace, *d.Refers))
 		}
 		if d.Reads.Empty() {
+			r.tellDrift(ctx, fw, in.Sides)
 			return d, nil
 		}
 		if err := r.read(ctx, &in, d.Reads); err != nil {

@@ -67,6 +67,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Changes measures how long changes take; nil measures nothing.
 	Changes *measure.Changes
+	// Drift counts what others change on clusters; nil counts nothing.
+	Drift *measure.Drift
 	// Tracer begins a span for each pass; nil traces nothing.
 	Tracer trace.Tracer
 	// Clock tells the time.
@@ -85,6 +87,7 @@ type Reconciler struct {
 	first     atomic.Pointer[time.Time]
 	written   writes
 	conflicts conflicts
+	drifts    drifts
 	begun     begun
 	pauses    pauses
 	unkept    unkept
@@ -217,6 +220,7 @@ func (r *Reconciler) takeUp(ctx context.Context, key types.NamespacedName) (ther
 func (r *Reconciler) letGo(key types.NamespacedName) {
 	r.Sources.Refer(key, nil)
 	r.Turns.end(key)
+	r.drifts.forget(key)
 	r.Changes.Forget(key)
 	r.begun.forget(key)
 	r.pauses.forget(key)

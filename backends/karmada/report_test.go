@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -232,6 +233,64 @@ func TestTranslate(t *testing.T) {
 				got.Presence != c.want.Presence || got.UID != c.want.UID || got.Runs != c.want.Runs || got.Status[lua.FieldUID] != nil ||
 				got.Conflict != c.want.Conflict || got.Message != c.want.Message {
 				t.Errorf("got %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDelivered: a report proves that the member object has all, and in which generation, only when everything says so.
+func TestDelivered(t *testing.T) {
+	const whole = `{"replicas":2,"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadRevision":"r1","fleetworkloadUID":"u1"}`
+	without := func(old, instead string) func(*world) {
+		return func(l *world) {
+			l.works[0].Status.ManifestStatuses[0].Status.Raw = []byte(strings.Replace(whole, old, instead, 1))
+		}
+	}
+	retains := func(value string) func(*world) {
+		return func(l *world) {
+			manifest := l.works[0].manifest()
+			labels := manifest.GetLabels()
+			labels[labelRetainReplicas] = value
+			manifest.SetLabels(labels)
+			raw, err := manifest.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.works[0].Spec.Workload.Manifests[0].Raw = raw
+		}
+	}
+	for name, c := range map[string]struct {
+		edit   func(*world)
+		ready  metav1.ConditionStatus
+		proves bool
+	}{
+		"whole":                         {nil, metav1.ConditionTrue, true},
+		"the cluster is lost":           {nil, metav1.ConditionFalse, false},
+		"somebody has scaled it":        {without(`"replicas":2`, `"replicas":3`), metav1.ConditionTrue, false},
+		"without replicas":              {without(`"replicas":2,`, ``), metav1.ConditionTrue, false},
+		"another revision":              {without(`"r1"`, `"r0"`), metav1.ConditionTrue, false},
+		"not observed":                  {without(`"observedGeneration":4`, `"observedGeneration":3`), metav1.ConditionTrue, false},
+		"without our interpreter":       {without(`,"fleetworkloadUID":"u1"`, ``), metav1.ConditionTrue, false},
+		"without generations":           {without(`"generation":4,`, ``), metav1.ConditionTrue, false},
+		"replicas are an autoscaler's":  {retains("true"), metav1.ConditionTrue, false},
+		"a label that retains nothing":  {retains("false"), metav1.ConditionTrue, true},
+		"it is on its way out":          {func(l *world) { l.binding.Spec.Clusters = nil }, metav1.ConditionTrue, false},
+		"the template is ahead":         {func(l *world) { l.template.SetGeneration(4) }, metav1.ConditionTrue, false},
+		"Karmada could not write there": {func(l *world) { l.works[0].Status.Conditions[1].Status = metav1.ConditionFalse }, metav1.ConditionTrue, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, live := converged(t)
+			without("", "")(&live)
+			live.works[0].UID, live.works[0].Generation = "w1", 7
+			if c.edit != nil {
+				c.edit(&live)
+			}
+			var want *backends.Delivered
+			if c.proves {
+				want = &backends.Delivered{Order: backends.Order{UID: "w1", Generation: 7}, Generation: 4}
+			}
+			if diff := cmp.Diff(want, translate(d.Query, live, fleetOf(c.ready, "m1")).Clusters[0].Delivered); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -27,6 +27,9 @@ import (
 // (allowUpdate in pkg/util/objectwatcher/objectwatcher.go).
 const conflictMessage = "Karmada will not manage this resource"
 
+// labelRetainReplicas has Karmada leave replicas to the member, when it is true (pkg/util/constants.go).
+const labelRetainReplicas = "resourcetemplate.karmada.io/retain-replicas"
+
 // translate tells what Karmada reports about a workload. It reads the Works rather than the binding's aggregated
 // status, which is made of them: flags, manifest and status of a Work are of one moment.
 //
@@ -154,7 +157,23 @@ func (r reader) read(w work) backends.ClusterObservation {
 		c.Applied, c.Message = metav1.ConditionUnknown, "the cluster cannot be reached: "+message
 	}
 	c.Current = c.Applied == metav1.ConditionTrue && len(c.Status) > 0 && r.isCurrent(w, manifest, c)
+	c.Delivered = w.delivered(manifest, c)
 	return c
+}
+
+// delivered is what a report proves: while a Work stays as it is, Karmada writes the member object only after somebody else has, and puts it
+// back at once. That is two generations (karmada pkg/controllers/status, updateResource). The UID is brought by our interpreters alone. Where
+// Karmada retains replicas, they are an autoscaler's.
+func (w work) delivered(manifest *unstructured.Unstructured, c backends.ClusterObservation) *backends.Delivered {
+	generation, _ := c.Status["generation"].(int64)
+	if !c.Current || c.UID == "" || generation == 0 || c.Presence != backends.PresenceActive || c.Held ||
+		manifest.GetLabels()[labelRetainReplicas] == "true" {
+		return nil
+	}
+	if replicas, reported := c.Status["replicas"].(int64); c.Asked != nil && (!reported || replicas != int64(*c.Asked)) {
+		return nil // it may have been written before replicas were divided anew, which leaves no other trace
+	}
+	return &backends.Delivered{Order: backends.Order{UID: w.UID, Generation: w.Generation}, Generation: generation}
 }
 
 // readApplied reads what Karmada says of a manifest that it could not apply.

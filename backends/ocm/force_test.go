@@ -17,6 +17,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/drift"
 )
 
 // shared is one object on a member, whose fields are several managers'. Who has which, and what is a conflict, is decided by the code of
@@ -120,9 +121,14 @@ func (s *shared) looks() {
 		}
 	}
 	status := workv1.ManifestWorkStatus{
-		Conditions:     []metav1.Condition{condition},
-		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{Conditions: []metav1.Condition{condition}}}},
+		Conditions: []metav1.Condition{condition},
+		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
+			Conditions: []metav1.Condition{condition}, StatusFeedbacks: workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{
+				{Name: feedbackUID, Value: workv1.FieldValue{Type: workv1.String, String: new(string)}},
+			}},
+		}}},
 	}
+	*status.ResourceStatus.Manifests[0].StatusFeedbacks.Values[0].Value.String = "o1"
 	var err error
 	if s.work.Object["status"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&status); err != nil {
 		s.t.Fatal(err)
@@ -341,6 +347,75 @@ func TestOthersChangesAreUndone(t *testing.T) {
 			}
 			if forced(configOf(s.work)) {
 				t.Error("the agent is still told to force")
+			}
+		})
+	}
+}
+
+// TestWhoHasChangedItIsTold: somebody who changes a field of the manifest on a member is named, with the field, and once. An edit of ours is
+// nobody's change, also of what another backend had before; nor is what the manifest says nothing of.
+func TestWhoHasChangedItIsTold(t *testing.T) {
+	byHand := func(s *shared) { s.write(kubectlManager, setImage("by hand")) }
+	annotated := func(s *shared) {
+		s.write(kubectlManager, func(obj *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(obj.Object, "now", "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+		})
+	}
+	edited := func(s *shared) { s.renders(deploymentOf("two", 2)) }
+	const named = `m1: conflict with "kubectl-edit" using apps/v1: .spec.template.spec.containers[name="main"].image`
+	for name, test := range map[string]struct {
+		adopted bool
+		happens []func(s *shared)
+		want    []string
+	}{
+		"changed by hand":                    {false, []func(*shared){byHand}, []string{named}},
+		"changed by hand twice":              {false, []func(*shared){byHand, byHand}, []string{named, named}},
+		"changed by hand and edited":         {false, []func(*shared){func(s *shared) { byHand(s); edited(s); s.pass(adopt) }}, nil},
+		"edited, and changed by hand":        {false, []func(*shared){edited, byHand}, []string{named}},
+		"edited":                             {false, []func(*shared){edited}, nil},
+		"nothing that is in the manifest":    {false, []func(*shared){annotated}, nil},
+		"taken over, and edited":             {true, []func(*shared){edited}, nil},
+		"taken over, edited, and changed":    {true, []func(*shared){edited, byHand}, []string{named}},
+		"taken over, and written again":      {true, []func(*shared){func(s *shared) { s.becomes(deploymentOf("one", 2)) }}, nil},
+		"taken over, and changed and edited": {true, []func(*shared){byHand, edited}, []string{named}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShared(t, deploymentOf("one", 2))
+			if test.adopted {
+				if err := s.member.Create(t.Context(), deploymentOf("one", 2), client.FieldOwner(karmadaManager)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var memory drift.Memory
+			var told []string
+			look := func() {
+				r, err := readWork(s.work)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var changes []drift.Change
+				memory, changes = drift.Look(memory, []backends.ClusterObservation{r.observe(backends.Workload{})}, true, time.Time{})
+				for _, change := range changes {
+					told = append(told, change.Cluster+": "+change.Others)
+				}
+			}
+			goOn := func() {
+				for range 5 {
+					s.pass(adopt)
+					s.looks()
+					look()
+				}
+			}
+			goOn()
+			for _, happens := range test.happens {
+				happens(s)
+				s.looks()
+				look()
+				goOn()
+				s.contests = contests{} // a while has passed
+			}
+			if diff := cmp.Diff(test.want, told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -23,9 +23,11 @@ const conditionFeedbackSynced = "StatusFeedbackSynced"
 
 // report is a workload's ManifestWork with the parts of its status taken apart.
 type report struct {
-	name       string
-	cluster    string
-	uid        string
+	name    string
+	cluster string
+	uid     string
+	// workUID is the ManifestWork's own.
+	workUID    types.UID
 	generation int64
 	deleting   bool
 	// wasReleased is true of one that is being deleted and was released before: deleting it changes nothing on the cluster.
@@ -53,7 +55,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		return report{}, err
 	}
 	r := report{
-		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID], generation: obj.GetGeneration(),
+		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID], workUID: obj.GetUID(), generation: obj.GetGeneration(),
 		deleting: !obj.GetDeletionTimestamp().IsZero(), annotations: obj.GetAnnotations(),
 		manifest: firstManifest(obj), strategy: strategyOf(obj), forced: forced(configOf(obj)),
 	}
@@ -249,10 +251,30 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 		o.Message = backends.ReportsTooMuch(r.tooMuch, backends.MostReported(1))
 	}
 	o.Current = o.Applied == metav1.ConditionTrue && r.current(workload, o)
+	o.Delivered = r.delivered(s, o)
 	if o.Message == "" && o.Applied == metav1.ConditionTrue && !o.Current {
 		o.Message = r.staleMessage()
 	}
 	return o
+}
+
+// delivered is what the agent's word proves: it applies again every few minutes, without force, and an API server that refuses that after it
+// had accepted the very same names who has changed which field. The member object's generation proves less: what no manager of the manifest
+// has may be changed by anybody, and an annotation of a Deployment raises it.
+func (r report) delivered(s state, o backends.ClusterObservation) *backends.Delivered {
+	if s.strategy != workv1.UpdateStrategyTypeServerSideApply || s.forced || s.observe || o.UID == "" || o.Presence != backends.PresenceActive {
+		return nil
+	}
+	d := &backends.Delivered{Order: backends.Order{UID: r.workUID, Generation: r.generation}}
+	if s.conflict {
+		_, others, _ := strings.Cut(r.manifestMessage(), "Apply failed with ")
+		_, others, _ = strings.Cut(others, ": ")
+		d.Others = strings.Join(strings.Fields(others), " ")
+	}
+	if s.applied != metav1.ConditionTrue && d.Others == "" {
+		return nil
+	}
+	return d
 }
 
 // probed is what a probe has brought. Where the kind is not served there can be no object.

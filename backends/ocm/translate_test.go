@@ -245,6 +245,45 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// TestDelivered: the agent's word proves something while it applies without force, and of the newest order alone.
+func TestDelivered(t *testing.T) {
+	unforced := func(w *workv1.ManifestWork) {
+		w.UID = "w1"
+		w.Spec.ManifestConfigs[0].UpdateStrategy.ServerSideApply.Force = false
+	}
+	failed := func(message string) func(*workv1.ManifestWork) {
+		return manifestCondition(workv1.ManifestApplied, "False", message)
+	}
+	whole := &backends.Delivered{Order: backends.Order{UID: "w1", Generation: 2}}
+	lost := &backends.Delivered{Order: whole.Order, Others: `conflict with "kubectl-edit" using apps/v1: .spec.replicas`}
+	for name, c := range map[string]struct {
+		change func(*workv1.ManifestWork)
+		want   *backends.Delivered
+	}{
+		"whole":                    {unforced, whole},
+		"changed by somebody":      {all(unforced, failed(fieldsLost)), lost},
+		"changed where it is held": {all(unforced, failed(fieldsLost), func(w *workv1.ManifestWork) { w.Annotations[annotationHeld] = "true" }), lost},
+		"changed in several fields": {
+			all(unforced, failed("Failed to apply manifest: Apply failed with 2 conflicts: conflicts with \"helm\" using apps/v1:\n- .spec.a\n- .spec.b")),
+			&backends.Delivered{Order: whole.Order, Others: `conflicts with "helm" using apps/v1: - .spec.a - .spec.b`},
+		},
+		"failed for another reason": {all(unforced, failed("no room")), nil},
+		"put back by force":         {nil, nil},
+		"agent has not seen":        {all(unforced, newGeneration), nil},
+		"asking":                    {all(unforced, strategy("ReadOnly")), nil},
+		"giving up":                 {all(unforced, strategy("CreateOnly")), nil},
+		"another backend's":         {all(unforced, func(w *workv1.ManifestWork) { w.Annotations[annotationObserved] = "true" }), nil},
+		"being removed":             {all(unforced, func(w *workv1.ManifestWork) { w.Annotations[annotationRemoving] = "Orphan" }), nil},
+		"no report of the object":   {all(unforced, value(feedbackUID, nil)), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, loadWork(t, c.change).observe(cloneSets).Delivered); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestObserveWithoutGeneration: of a kind that need not report what it has observed, a report without it is current.
 func TestObserveWithoutGeneration(t *testing.T) {
 	gadgets := backends.Workload{

@@ -281,10 +281,11 @@ func installationOf(ctx context.Context, management client.Reader, cfg config.Co
 
 // setup wires connections, drivers and the reconciler together.
 func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options, leader *lease.Lease, traces *tracing.Provider) error {
-	measures, changes, err := newMetrics(mgr, cfg)
+	own, err := newMetrics(mgr, cfg)
 	if err != nil {
 		return err
 	}
+	measures := own.drivers
 	kinds, err := cfg.Registry()
 	if err != nil {
 		return fmt.Errorf("operator configuration: %w", err)
@@ -343,7 +344,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		LeaveOut:          cfg.Dependencies.LeaveOut,
 		Backends:          measures.Instrument(pool),
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
-		Changes:           changes,
+		Changes:           own.changes,
+		Drift:             own.drift,
 		Tracer:            traces.Tracer(),
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,

@@ -11,15 +11,23 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/measure"
 )
 
-// newMetrics registers the operator's own metrics beside those of controller-runtime. docs/metrics.md has all of them.
-func newMetrics(mgr ctrl.Manager, cfg config.Configuration) (*backends.Metrics, *measure.Changes, error) {
-	drivers, err := backends.NewMetrics(metrics.Registry)
-	if err != nil {
-		return nil, nil, fmt.Errorf("register metrics: %w", err)
+// ownMetrics are those that are told of what happens. docs/metrics.md has all of them.
+type ownMetrics struct {
+	drivers *backends.Metrics
+	changes *measure.Changes
+	drift   *measure.Drift
+}
+
+// newMetrics registers the operator's own metrics beside those of controller-runtime.
+func newMetrics(mgr ctrl.Manager, cfg config.Configuration) (own ownMetrics, err error) {
+	if own.drivers, err = backends.NewMetrics(metrics.Registry); err != nil {
+		return own, fmt.Errorf("register metrics: %w", err)
 	}
-	changes, err := measure.NewChanges(metrics.Registry)
-	if err != nil {
-		return nil, nil, err
+	if own.changes, err = measure.NewChanges(metrics.Registry); err != nil {
+		return own, err
+	}
+	if own.drift, err = measure.NewDrift(metrics.Registry); err != nil {
+		return own, err
 	}
 	names := make([]string, len(cfg.Backends))
 	for i, b := range cfg.Backends {
@@ -28,5 +36,5 @@ func newMetrics(mgr ctrl.Manager, cfg config.Configuration) (*backends.Metrics, 
 	_, err = measure.NewStates(metrics.Registry, measure.StatesOptions{
 		Reader: mgr.GetClient(), Elected: mgr.Elected(), Backends: names, Log: ctrl.Log.WithName("metrics"),
 	})
-	return drivers, changes, err
+	return own, err
 }

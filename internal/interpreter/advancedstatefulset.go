@@ -16,7 +16,7 @@ func advancedStatefulSet(version string) Definition {
 		status = append(status, counter("updatedReadyReplicas"), hint("updatedAvailableReplicas"))
 	}
 	return Definition{
-		Group: kruiseGroup, Version: version, Kind: "StatefulSet", Resource: "statefulsets",
+		Group: kruiseGroup, Version: version, Kind: "StatefulSet", Resource: "statefulsets", GenerationTells: true,
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, InPlace: []InPlace{statefulSetInPlace("spec")}, Selector: "spec.selector",
 		Status: status,
 		Spec: []Input{

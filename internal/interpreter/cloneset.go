@@ -4,7 +4,7 @@ package interpreter
 // the same version.
 func cloneSet() Definition {
 	return Definition{
-		Group: kruiseGroup, Version: "v1alpha1", Kind: "CloneSet", Resource: "clonesets",
+		Group: kruiseGroup, Version: "v1alpha1", Kind: "CloneSet", Resource: "clonesets", GenerationTells: true,
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, InPlace: []InPlace{cloneSetInPlace("spec")}, Selector: "spec.selector",
 		Status: kruiseReplicas(
 			told("updatedReadyReplicas"), hint("updatedAvailableReplicas"), counter("expectedUpdatedReplicas"),

@@ -56,7 +56,7 @@ func daemonRules(staged bool) []Rule {
 // daemonSet is apps/v1 DaemonSet (k8s.io/api/apps/v1).
 func daemonSet() Definition {
 	return Definition{
-		Group: "apps", Version: "v1", Kind: "DaemonSet", Resource: "daemonsets",
+		Group: "apps", Version: "v1", Kind: "DaemonSet", Resource: "daemonsets", GenerationTells: true,
 		PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
 		Status: daemonFields(counter("updatedNumberScheduled")),
 		Spec:   []Input{{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString}},
@@ -81,7 +81,7 @@ func advancedDaemonSet(version, hash, progressive string, progressiveType Type) 
 		isProgressive = `progressive == "true"`
 	}
 	return Definition{
-		Group: kruiseGroup, Version: version, Kind: "DaemonSet", Resource: "daemonsets",
+		Group: kruiseGroup, Version: version, Kind: "DaemonSet", Resource: "daemonsets", GenerationTells: true,
 		PodTemplates: []string{"spec.template"}, InPlace: []InPlace{{Path: update + "rollingUpdateType", Instead: "Standard"}}, Selector: "spec.selector",
 		Status: daemonFields(told("updatedNumberScheduled"), Field{Name: hash, Type: TypeString, Combine: Equal, Required: version == "v1alpha1"}),
 		Spec: []Input{

@@ -18,6 +18,9 @@ type Definition struct {
 	StatusOptional bool
 	// ClusterScoped is true for kinds without a namespace.
 	ClusterScoped bool
+	// GenerationTells is true for kinds whose generation moves only when somebody writes their spec, or their annotations: a status is
+	// written apart, and no controller of the cluster writes the spec by itself.
+	GenerationTells bool
 
 	// Replicas leads to the number of replicas; empty for kinds without. The parallelism of jobs is not replicas: it is
 	// a cap, and dividing it over clusters would run the whole job on each of them, slower.

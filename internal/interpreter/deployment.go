@@ -6,7 +6,7 @@ import "github.com/fleetworkload/fleetworkload/api/v1alpha1"
 // so a pause counts before anything that is missing.
 func deployment() Definition {
 	return Definition{
-		Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments",
+		Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", GenerationTells: true,
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
 		Status: append(append(
 			[]Field{observedGeneration()},

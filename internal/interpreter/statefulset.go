@@ -8,7 +8,7 @@ import "github.com/fleetworkload/fleetworkload/api/v1alpha1"
 // status; with minReadySeconds it can only be the latter.
 func statefulSet() Definition {
 	return Definition{
-		Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets",
+		Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets", GenerationTells: true,
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
 		Status: append(append(
 			[]Field{observedGeneration(), told("replicas")}, fields(counter, "readyReplicas", "updatedReplicas", "currentReplicas")...),

@@ -248,6 +248,11 @@ func TestNamesAndHelp(t *testing.T) {
 	}
 	changes.rollouts.WithLabelValues("ocm")
 	changes.migrations.WithLabelValues("ocm", "karmada", "Completed")
+	drift, err := NewDrift(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drift.Changed("ocm")
 	drivers, err := backends.NewMetrics(registry)
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +270,7 @@ func TestNamesAndHelp(t *testing.T) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	if len(families) != 12 {
+	if len(families) != 13 {
 		t.Errorf("looked at %d metrics", len(families))
 	}
 }

@@ -1,0 +1,106 @@
+// Package drift tells when somebody else has changed a workload's object on a cluster, from what a backend has reported before and reports
+// now. It tells only what is sure: a change that it does not see is told by nobody, and one that it told wrongly would make all it tells
+// worthless. It is pure.
+package drift
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/backends"
+)
+
+const (
+	// putBack is by how much the generation of an object rises that somebody has changed, and that was put back. What rises by less may be
+	// an annotation, or a new default of the cluster's.
+	putBack = 2
+	// settle is how long a report may be behind the backend's own writes: it is made from a watch of the cluster.
+	settle = 30 * time.Second
+)
+
+// Memory is what was last proven of each cluster. The zero value remembers nothing.
+type Memory map[string]proven
+
+// proven is what a report has proven.
+type proven struct {
+	order backends.Order
+	uid   types.UID
+	// generation is the newest one, and since is when it was first reported.
+	generation int64
+	since      time.Time
+	// lost is true from when others were told to have changed the object until it is whole again.
+	lost bool
+}
+
+// Change is what somebody else has changed.
+type Change struct {
+	Cluster string
+	// Others are who has changed what; empty when that is not known.
+	Others string
+	// From and To are the object's generations, where they tell.
+	From, To int64
+	// Held is true when it is not put back for now.
+	Held bool
+}
+
+// String says it for a person.
+func (c Change) String() string {
+	text := "cluster " + c.Cluster + ": somebody else has changed the object there"
+	switch {
+	case c.Held:
+		text += ", where it is held, so that it is left as it is"
+	case c.Others != "":
+		text += ", and it is put back"
+	default:
+		text += ", and it was put back"
+	}
+	if c.Others != "" {
+		return text + ": " + c.Others
+	}
+	return text + fmt.Sprintf(": generation %d has become %d", c.From, c.To)
+}
+
+// Look compares what is reported with what was proven before. generations is false for kinds whose generation moves by itself.
+func Look(before Memory, reported []backends.ClusterObservation, generations bool, now time.Time) (Memory, []Change) {
+	after := make(Memory, len(reported))
+	var changes []Change
+	for _, c := range reported {
+		was, known := before[c.Cluster]
+		switch is := prove(c, generations, now); {
+		case c.Delivered == nil && known:
+			after[c.Cluster] = was // its order says whether it still counts
+		case c.Delivered == nil:
+		case !known || was.order != is.order || was.uid != is.uid:
+			after[c.Cluster] = is
+		default:
+			next, change := was.compare(is)
+			if after[c.Cluster] = next; change {
+				changes = append(changes, Change{Cluster: c.Cluster, Others: c.Delivered.Others, From: was.generation, To: is.generation, Held: c.Held})
+			}
+		}
+	}
+	return after, changes
+}
+
+func prove(c backends.ClusterObservation, generations bool, now time.Time) proven {
+	if c.Delivered == nil {
+		return proven{}
+	}
+	is := proven{order: c.Delivered.Order, uid: c.UID, since: now, lost: c.Delivered.Others != ""}
+	if generations {
+		is.generation = c.Delivered.Generation
+	}
+	return is
+}
+
+// compare tells what is proven from now on, and whether there was a change since the last report of the same order.
+func (was proven) compare(is proven) (next proven, changed bool) {
+	rise := is.generation - was.generation
+	if rise == 0 {
+		is.since = was.since
+	}
+	settled := !is.since.Before(was.since.Add(settle))
+	return is, is.lost && !was.lost || rise >= putBack && settled
+}
