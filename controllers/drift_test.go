@@ -93,9 +93,9 @@ func TestWhatOthersChangeIsTold(t *testing.T) {
 
 	one.proves.Generation += 2
 	w.both(two)
-	expect("changed", "Warning ChangedOnCluster cluster m1: somebody else has changed the object there, and it was put back: generation 3 has become 5; "+
-		"cluster m2: somebody else has changed the object there, and it was put back: generation 3 has become 5; "+
-		"cluster m3: somebody else has changed the object there, and it was put back: generation 3 has become 5", 3)
+	expect("changed", "Warning ChangedOnCluster cluster m1: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same; "+
+		"cluster m2: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same; "+
+		"cluster m3: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same", 3)
 	w.both(two)
 	expect("told once", "", 3)
 

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// putBack is by how much the generation of an object rises that somebody has changed, and that was put back. What rises by less may be
-	// an annotation, or a new default of the cluster's.
+	// putBack is by how much the generation of an object rises that somebody has changed, and that was put back. What rises by less may have
+	// got an annotation, or a default that is new on the cluster.
 	putBack = 2
 	// settle is how long a report may be behind the backend's own writes: it is made from a watch of the cluster.
 	settle = 30 * time.Second
@@ -49,17 +49,14 @@ type Change struct {
 func (c Change) String() string {
 	text := "cluster " + c.Cluster + ": somebody else has changed the object there"
 	switch {
+	case c.Others == "":
+		return text + fmt.Sprintf(": generation %d has become %d, while what is delivered has stayed the same", c.From, c.To)
 	case c.Held:
 		text += ", where it is held, so that it is left as it is"
-	case c.Others != "":
-		text += ", and it is put back"
 	default:
-		text += ", and it was put back"
+		text += ", and it is put back"
 	}
-	if c.Others != "" {
-		return text + ": " + c.Others
-	}
-	return text + fmt.Sprintf(": generation %d has become %d", c.From, c.To)
+	return text + ": " + c.Others
 }
 
 // Look compares what is reported with what was proven before. generations is false for kinds whose generation moves by itself.

@@ -53,7 +53,7 @@ func TestLook(t *testing.T) {
 		soon  = time.Second
 		later = time.Minute
 		edit  = `conflict with "kubectl-edit" using apps/v1: .spec.replicas`
-		back  = "cluster m1: somebody else has changed the object there, and it was put back: generation 3 has become 5"
+		back  = "cluster m1: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same"
 		named = "cluster m1: somebody else has changed the object there, and it is put back: " + edit
 	)
 	for name, test := range map[string]struct {
