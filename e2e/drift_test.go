@@ -51,7 +51,7 @@ var _ = Describe("Somebody who changes the object on a member", Label("laws", "d
 					becomesReady(ctx, fw)
 				}
 			}
-			told := func() string { return kubectl(ctx, "events", "-n", namespace, "-o", "wide") }
+			told := func() string { return kubectl(ctx, "events", "-n", namespace) }
 			counted := func() float64 {
 				GinkgoHelper()
 				families, err := o.measures()
