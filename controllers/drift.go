@@ -18,9 +18,6 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
-// reasonChangedOnCluster is the event's when somebody else has changed the object on a cluster. docs/troubleshooting.md explains it.
-const reasonChangedOnCluster = "ChangedOnCluster"
-
 // drifts remember what was proven of the objects of each FleetWorkload. It is a help and no position: after a restart, what was changed
 // meanwhile is not told.
 type drifts struct {
@@ -69,5 +66,5 @@ func (r *Reconciler) tellDrift(ctx context.Context, fw *v1alpha1.FleetWorkload, 
 		r.Drift.Changed(backend)
 		log.FromContext(ctx).Info("Somebody else has changed an object", "backend", backend, "cluster", change.Cluster, "change", told[i])
 	}
-	r.Recorder.Eventf(fw, nil, "Warning", reasonChangedOnCluster, "Observe", "%s", brief.Note(strings.Join(told, "; ")))
+	r.Recorder.Eventf(fw, nil, "Warning", "ChangedOnCluster", "Observe", "%s", brief.Note(strings.Join(told, "; ")))
 }

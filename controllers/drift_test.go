@@ -77,7 +77,7 @@ func TestWhatOthersChangeIsTold(t *testing.T) {
 	}
 	expect := func(when, event string, count float64) {
 		t.Helper()
-		if got := recorded(recorder, reasonChangedOnCluster); got != event {
+		if got := recorded(recorder, "ChangedOnCluster"); got != event {
 			t.Errorf("%s: told is %q, want %q", when, got, event)
 		}
 		if got := counted(); got != count {

@@ -230,12 +230,8 @@ func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry)
 	return b.rehearse(fw, kinds, func(in *pass.In, reads pass.Reads) { b.read(in, reads) })
 }
 
-// rehearse decides with what read answers, as if it had been approved. Its error is what the status would say.
+// rehearse decides with what read answers. Its error is what the status would say.
 func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry, read func(*pass.In, pass.Reads)) (*pass.Decision, error) {
-	fw, err := pass.Approved(fw)
-	if err != nil {
-		return nil, err
-	}
 	d, problem := pass.Rehearse(pass.In{
 		Settings: pass.Settings{
 			Kinds: kinds, Installation: b.installation, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(), Tenancy: b.tenancy,

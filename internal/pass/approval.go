@@ -38,22 +38,19 @@ type Planned struct {
 	Clusters []v1alpha1.PlannedCluster
 }
 
-// Approved is a FleetWorkload as if its spec had been approved.
-func Approved(fw *v1alpha1.FleetWorkload) (*v1alpha1.FleetWorkload, error) {
+// approved is a FleetWorkload as if its spec had been approved.
+func approved(fw *v1alpha1.FleetWorkload) (*v1alpha1.FleetWorkload, error) {
 	hash, err := hashOf(Approvable(fw.Spec))
-	approved := *fw
-	approved.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
-	return &approved, err
+	next := *fw
+	next.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
+	return &next, err
 }
 
-// PlanOf rehearses a FleetWorkload's spec as if it had been approved, and were not suspended. read answers what is asked. Nothing of in is changed.
+// PlanOf rehearses a FleetWorkload's spec as if it were not suspended. read answers what is asked. Nothing of in is changed.
 func PlanOf(in In, read func(*In, Reads)) Planned {
-	fw, err := Approved(in.FleetWorkload)
-	if err != nil {
-		return Planned{Problem: err.Error()}
-	}
+	fw := *in.FleetWorkload
 	fw.Spec.Suspend = nil
-	in.FleetWorkload = fw
+	in.FleetWorkload = &fw
 	d, problem := Rehearse(in, read)
 	switch {
 	case problem != nil:
@@ -167,9 +164,8 @@ func (d *Decision) awaitApproval() error {
 		return err
 	}
 	before := ptr.Deref(d.record.change, v1alpha1.ChangeStatus{})
-	approved := &v1alpha1.ChangeStatus{ApprovedHash: hash}
 	if before.ApprovedHash == hash {
-		d.record.change = approved
+		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
 		return nil
 	}
 	planned := d.planned()
@@ -179,7 +175,7 @@ func (d *Decision) awaitApproval() error {
 	}
 	// What was carried out before anybody had to approve it, and is carried out still, needs no approval.
 	if before.ApprovedHash == "" && d.record.revision != nil && planned.Problem == "" && !planned.Unsettled && len(planned.Clusters) == 0 {
-		d.record.change = approved
+		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
 		return nil
 	}
 	return d.keepWaiting(hash, before, *planned)

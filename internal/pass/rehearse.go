@@ -14,10 +14,15 @@ const MostReads = 20
 // mostRehearsed bounds how many passes only record something before one has an order: claiming and deciding are one each.
 const mostRehearsed = 10
 
-// Rehearse plays passes as if each status were written at once and nothing else happened, until one has something to order, or ends
-// with a problem. read answers what they ask. Nothing of in is changed.
+// Rehearse plays passes as if the spec had been approved, each status were written at once and nothing else happened, until one has something
+// to order, or ends with a problem. read answers what they ask. Nothing of in is changed.
 func Rehearse(in In, read func(*In, Reads)) (*Decision, *aggregate.Problem) {
 	var d *Decision
+	fw, err := approved(in.FleetWorkload)
+	if err != nil {
+		return &Decision{in: in, err: err}, &aggregate.Problem{Reason: v1alpha1.ReasonInternalError, Message: err.Error()}
+	}
+	in.FleetWorkload = fw
 	reads := 0
 	for range mostRehearsed {
 		in.Sides, in.Objects, in.Restarts = map[string]*Side{}, map[string]Object{}, map[string]*int32{}
