@@ -123,9 +123,18 @@ func (a *awaiting) outcome(fw *v1alpha1.FleetWorkload) error {
 			a.to, a.key, on)
 	case fw.Spec.Backend != a.to:
 		return fmt.Errorf("spec.backend was set to %s meanwhile: %s is on backend %s", fw.Spec.Backend, a.key, orNone(on))
+	case changeWaits(fw):
+		return fmt.Errorf("the change of spec.backend waits for a person: %s; let it go on with: %s, or give it up with: %s --to %s",
+			fw.Status.Change.Message, commandFor(a.program, "approve", fw), commandFor(a.program, "migrate", fw), on)
 	default:
 		return stalledNow(fw)
 	}
+}
+
+// changeWaits tells whether a change of the spec waits for a person, as far as the operator has seen.
+func changeWaits(fw *v1alpha1.FleetWorkload) bool {
+	c := fw.Status.Change
+	return c != nil && c.Approval != "" && c.Approval != fw.Annotations[v1alpha1.AnnotationApproveChange]
 }
 
 // rolledBack tells whether the newest migration was one to that backend, and went back.

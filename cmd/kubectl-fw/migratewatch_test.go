@@ -46,6 +46,15 @@ func TestAwaitEnds(t *testing.T) {
 		fw.Spec.Backend = "ocm"
 		setCondition(fw, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRemovalHeld, "the placement no longer chooses member1")
 	}
+	unapproved := func(fw *v1alpha1.FleetWorkload) {
+		resting(fw)
+		fw.Spec.Backend = "ocm"
+		fw.Status.Change = &v1alpha1.ChangeStatus{Approval: "5b2f8a7c90e1d346", Message: "Move on member1"}
+	}
+	answered := func(fw *v1alpha1.FleetWorkload) {
+		unapproved(fw)
+		fw.Annotations = map[string]string{v1alpha1.AnnotationApproveChange: fw.Status.Change.Approval}
+	}
 	for name, tc := range map[string]struct {
 		to    string
 		state *v1alpha1.FleetWorkload
@@ -69,7 +78,10 @@ func TestAwaitEnds(t *testing.T) {
 			"it cannot begin: cluster member2 is not known to backend ocm; b; it begins by itself when this is mended, or give it up with: kubectl fw migrate web -n shop --to karmada",
 		},
 		"it stalls otherwise": {"ocm", moving(t, stalled), "it goes no further: RemovalHeld: the placement no longer chooses member1"},
-		"not looked at yet":   {"ocm", moving(t, func(fw *v1alpha1.FleetWorkload) { fw.Generation = 9 }), ""},
+		"the change is not approved": {"ocm", moving(t, unapproved), "the change of spec.backend waits for a person: Move on member1; let it go on with: " +
+			"kubectl fw approve web -n shop, or give it up with: kubectl fw migrate web -n shop --to karmada"},
+		"the change is approved just now": {"ocm", moving(t, answered), ""},
+		"not looked at yet":               {"ocm", moving(t, func(fw *v1alpha1.FleetWorkload) { fw.Generation = 9 }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := seen(t, tc.to, tc.state)

@@ -88,6 +88,8 @@ func (r Rules) underWay(fw *v1alpha1.FleetWorkload, now time.Time) Standing {
 		return Standing{State: Failing, Message: failure}
 	case suspended(fw):
 		return Standing{State: Waiting, Message: "spec.suspend is true: nothing changes hands"}
+	case changeWaits(fw):
+		return Standing{State: Waiting, Message: "the change of spec.backend waits for approval: " + fw.Status.Change.Message}
 	case asks:
 		return Standing{State: Waiting, Message: fmt.Sprintf("wave %d has passed and waits for approval", waveOf(m))}
 	case m.Approval != "":
@@ -101,6 +103,12 @@ func (r Rules) underWay(fw *v1alpha1.FleetWorkload, now time.Time) Standing {
 		return Standing{State: UnderWay, Message: because(stalled), Until: until}
 	}
 	return Standing{State: UnderWay, Message: waitsFor(fw, m)}
+}
+
+// changeWaits tells whether a change of the spec waits for a person.
+func changeWaits(fw *v1alpha1.FleetWorkload) bool {
+	c := fw.Status.Change
+	return c != nil && c.Approval != "" && c.Approval != fw.Annotations[v1alpha1.AnnotationApproveChange]
 }
 
 // waitsFor says what one that goes on by itself waits for, as far as that is known.

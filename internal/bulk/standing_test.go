@@ -54,6 +54,9 @@ func ended(from, to string, phase v1alpha1.MigrationPhase) change {
 
 func asks(fw *v1alpha1.FleetWorkload)  { fw.Status.Migration.Approval = "pass-wave-1-7" }
 func fails(fw *v1alpha1.FleetWorkload) { fw.Status.Migration.Failure = "cluster m1: gone" }
+func unapproved(fw *v1alpha1.FleetWorkload) {
+	fw.Status.Change = &v1alpha1.ChangeStatus{Approval: "5b2f8a7c90e1d346", Message: "Move on m1"}
+}
 func approved(fw *v1alpha1.FleetWorkload) {
 	fw.Annotations = map[string]string{v1alpha1.AnnotationApproveMigration: "pass-wave-1-7"}
 }
@@ -111,6 +114,7 @@ func TestStand(t *testing.T) {
 		"on its way":                        {[]change{asked, verifying}, entry{tried: true}, UnderWay, ""},
 		"releases":                          {[]change{onOCM, moves("karmada", "ocm", v1alpha1.MigrationPhaseReleasing)}, entry{tried: true}, UnderWay, ""},
 		"waits for approval":                {[]change{asked, verifying, asks, stalls(v1alpha1.ReasonMigrationNeedsApproval, noon)}, entry{tried: true}, Waiting, "wave 1 has passed"},
+		"waits for approval of the change":  {[]change{asked, unapproved}, entry{tried: true}, Waiting, "the change of spec.backend waits for approval: Move on m1"},
 		"was approved":                      {[]change{asked, verifying, asks, approved, stalls(v1alpha1.ReasonMigrationNeedsApproval, noon.Add(-time.Hour))}, entry{tried: true}, UnderWay, "was approved"},
 		"suspended on its way":              {[]change{asked, verifying, frozen}, entry{tried: true}, Waiting, "spec.suspend"},
 		"failed, goes back":                 {[]change{asked, back, fails}, entry{tried: true}, Failing, "wave 1 failed: cluster m1: gone"},
