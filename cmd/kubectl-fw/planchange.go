@@ -33,8 +33,10 @@ func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves
 		return nil
 	}
 	fmt.Fprintf(out, "%s on backend %s\n%s\n", key, fw.Spec.Backend, change.Message)
-	if err := writePlan(out, plannedRows(change)); err != nil {
-		return err
+	if rows := plannedRows(change); len(rows) > 0 {
+		if err := writePlan(out, rows); err != nil {
+			return err
+		}
 	}
 	if more := ptr.Deref(change.Truncated, 0); more > 0 {
 		fmt.Fprintf(out, "and %d clusters more\n", more)

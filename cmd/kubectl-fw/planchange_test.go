@@ -52,6 +52,9 @@ member3   remove   2          SpecChanged
 		"it waits": {edit: func(*v1alpha1.FleetWorkload) {}, out: table + command, waits: true},
 		"it waits on many": {edit: func(fw *v1alpha1.FleetWorkload) { fw.Status.Change.Truncated = ptr.To[int32](7) },
 			out: strings.TrimSuffix(table, "\n") + "and 7 clusters more\n\n" + command, waits: true},
+		"it waits on no cluster": {edit: func(fw *v1alpha1.FleetWorkload) {
+			fw.Status.Change.Message, fw.Status.Change.Clusters = "the workload stays as it is on each cluster; companions and dependencies may change", nil
+		}, out: "shop/web on backend karmada\nthe workload stays as it is on each cluster; companions and dependencies may change\n\n" + command, waits: true},
 		"it is approved": {edit: func(*v1alpha1.FleetWorkload) {}, approve: true,
 			out: table + "approved, the change of shop/web is carried out: 5b2f8a7c90e1d346\n"},
 		"nothing waits": {edit: func(fw *v1alpha1.FleetWorkload) { fw.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: "a"} },
