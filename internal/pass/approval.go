@@ -32,6 +32,8 @@ const (
 type Planned struct {
 	// Problem is why it would not be carried out; empty when it would.
 	Problem string
+	// Edited is true when it asks for other clusters, or another division, than when the spec was last carried out.
+	Edited bool
 	// Unsettled is true while the backend has not chosen clusters.
 	Unsettled bool
 	// Clusters are those on which something changes, by name.
@@ -58,8 +60,9 @@ func PlanOf(in In, read func(*In, Reads)) Planned {
 	case d.placed.choice == nil || len(d.Orders) == 0 || d.Orders[0].Apply == nil:
 		return Planned{Unsettled: true}
 	}
-	var p Planned
-	for _, row := range d.Rows(in.FleetWorkload.Status.Placement) {
+	before := in.FleetWorkload.Status.Placement
+	p := Planned{Edited: before == nil || before.ClustersHash != d.work.asked.Clusters || before.DivisionHash != d.work.asked.Division}
+	for _, row := range d.Rows(before) {
 		if row.Action != "" {
 			p.Clusters = append(p.Clusters, v1alpha1.PlannedCluster{
 				Name: row.Cluster, Action: row.Action, Replicas: row.Replicas, ReplicasBefore: row.ReplicasBefore, Reason: row.Reason,
@@ -174,7 +177,7 @@ func (d *Decision) awaitApproval() error {
 		return errEnough
 	}
 	// What was carried out before anybody had to approve it, and is carried out still, needs no approval.
-	if before.ApprovedHash == "" && d.record.revision != nil && planned.Problem == "" && !planned.Unsettled && len(planned.Clusters) == 0 {
+	if before.ApprovedHash == "" && d.record.revision != nil && planned.same() {
 		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
 		return nil
 	}
@@ -251,6 +254,11 @@ func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned P
 	token, err := planned.token(hash, until)
 	next.Approval, next.ExpiresAt = token, &until
 	return next, err
+}
+
+// same tells whether nothing changes on clusters, now or when they change.
+func (p Planned) same() bool {
+	return p.Problem == "" && !p.Unsettled && !p.Edited && len(p.Clusters) == 0
 }
 
 // token stands for a spec and what it does to each cluster. Numbers of replicas are no part of it: scaling does not wait for a person, and

@@ -152,6 +152,11 @@ func TestWhatIsCarriedOutAlready(t *testing.T) {
 			t.Errorf("with %v: %v, %q", shipped, err, d.unapproved)
 		}
 	}
+	edited := waiting(t)
+	edited.record.change, edited.record.revision, edited.in.Planned = nil, &v1alpha1.SpecRevision{Name: "web-revision-1"}, &Planned{Edited: true}
+	if err := edited.awaitApproval(); err != nil || edited.unapproved == "" {
+		t.Errorf("an edit that changes nothing yet: %v, %q", err, edited.unapproved)
+	}
 	d := waiting(t)
 	d.in.FleetWorkload.Spec.Approval = ""
 	if err := d.awaitApproval(); err != nil || d.record.change != nil || d.unapproved != "" {

@@ -76,11 +76,11 @@ func (d *Decision) hold(removal *guard.Removal) error {
 		removal, removal.Lost, removal.Total, d.backend, fw.Name, fw.Namespace, v1alpha1.AnnotationConfirmRemoval, removal.Token)}
 }
 
-// runs are the clusters that have the workload, with the replicas that they run.
+// runs are the clusters that have the workload, with the replicas that they run. What was held back from the start runs nowhere.
 func (d *Decision) runs() map[string]int32 {
 	runs := map[string]int32{}
 	for _, o := range d.observed.Clusters {
-		if !o.Removing() && o.Probe == nil {
+		if !o.Removing() && o.Probe == nil && !neverSent(o) {
 			runs[o.Cluster] = running(o.Status, o.Asked)
 		}
 	}

@@ -75,6 +75,10 @@ func found() map[string]history {
 		"suspended while clusters are asked what they run, and fewer are chosen": {Clusters: 4, Workloads: 1, Steps: []step{
 			{Do: "adopt", N: 1}, {Do: "create"}, {Wait: 14, Luck: 1}, {Do: "suspend", N: 1}, {Do: "names", S: "c1 c4"}, {Do: "prefer", S: "Aggregated"},
 		}},
+		"a cluster loses its label while the first creation waits for approval": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "label", N: 3}, {Do: "approval", N: 1}, {Do: "create"}, {Wait: 4}, {Do: "label off", S: "c4"}, {Wait: 4},
+			{Wait: 32, Do: "failover", S: "Graceful"}, {Wait: 1, Do: "approve change"},
+		}},
 		"a cluster is lost for a moment between two that go": {Clusters: 3, Workloads: 1, Steps: []step{
 			{Do: "failover", S: "Never"}, {Do: "label", N: 3}, {Do: "create"}, {Wait: 9}, {Do: "label off", S: "c3"}, {Wait: 33},
 			{Do: "lose", S: "c1"}, {Do: "label off", S: "c2"}, {Wait: 1},

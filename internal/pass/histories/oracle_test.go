@@ -62,6 +62,8 @@ type law struct {
 	raised bool
 	// approved are the specs, as far as they wait for approval, that a person has approved or that nobody had to approve.
 	approved map[string]bool
+	// approvedAt is when a person has approved a change last.
+	approvedAt time.Time
 	// picks are the choices of clusters that explain what a pass has asked for, by pass.
 	picks map[int][][]string
 }
@@ -116,6 +118,7 @@ func (o *oracle) confirmed(s *slot, token string) {
 func (o *oracle) approved(s *slot, generation int64) {
 	l := o.now[s]
 	l.approved[l.spec(generation).approvable()] = true
+	l.approvedAt = o.w.now
 }
 
 // read notes what a pass has read.
@@ -821,7 +824,8 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 	if !v.simple() || v.Prefer != "" || by.chosen(v, c.name) {
 		return
 	}
-	if o.unwanted(l, v, c.name, by) {
+	// What is missing when a change is approved goes with it (docs/laws.md, law 2).
+	if o.unwanted(l, v, c.name, by) || v.Approval && by.at.Sub(l.approvedAt) < patience+5*time.Second {
 		return
 	}
 	from := by.generation // since when the spec has chosen by the same words
