@@ -30,6 +30,9 @@ type proven struct {
 	// generation is the newest one, and since is when it was first reported.
 	generation int64
 	since      time.Time
+	// stood is the generation that had stood before it rose by less than a change that is put back: what was changed may be reported, as if it
+	// were whole, before it is put back. 0 if there is none.
+	stood int64
 	// lost is true from when others were told to have changed the object until it is whole again.
 	lost bool
 }
@@ -72,9 +75,10 @@ func Look(before Memory, reported []backends.ClusterObservation, generations boo
 		case !known || was.order != is.order || was.uid != is.uid:
 			after[c.Cluster] = is
 		default:
-			next, change := was.compare(is)
-			if after[c.Cluster] = next; change {
-				changes = append(changes, Change{Cluster: c.Cluster, Others: c.Delivered.Others, From: was.generation, To: is.generation, Held: c.Held})
+			next, change, changed := was.compare(is)
+			if after[c.Cluster] = next; changed {
+				change.Cluster, change.Others, change.Held = c.Cluster, c.Delivered.Others, c.Held
+				changes = append(changes, change)
 			}
 		}
 	}
@@ -92,12 +96,21 @@ func prove(c backends.ClusterObservation, generations bool, now time.Time) prove
 	return is
 }
 
-// compare tells what is proven from now on, and whether there was a change since the last report of the same order.
-func (was proven) compare(is proven) (next proven, changed bool) {
+// compare tells what is proven from now on, and what has changed since the last report of the same order.
+func (was proven) compare(is proven) (next proven, change Change, changed bool) {
 	rise := is.generation - was.generation
 	if rise == 0 {
-		is.since = was.since
+		is.since, is.stood = was.since, was.stood
+		return is, Change{}, is.lost && !was.lost
 	}
-	settled := !is.since.Before(was.since.Add(settle))
-	return is, is.lost && !was.lost || rise >= putBack && settled
+	is.stood = was.stood
+	if settled := !is.since.Before(was.since.Add(settle)); settled {
+		is.stood = was.generation
+	}
+	change = Change{From: is.stood, To: is.generation}
+	changed = is.stood > 0 && change.To-change.From >= putBack
+	if changed || rise < 0 {
+		is.stood = 0
+	}
+	return is, change, changed || is.lost && !was.lost
 }
