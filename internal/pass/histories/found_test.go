@@ -232,5 +232,9 @@ func found() map[string]history {
 		"the management cluster is rebuilt while a cluster that is lost lets go last": {Clusters: 2, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Wait: 6}, {Do: "backend", S: "ocm"}, {Wait: 1}, {Wait: 9, Do: "lose", S: "c2"}, {Wait: 3, Do: "rebuilt"},
 		}},
+		"a cluster is back with what it ran and gets more, as all others go": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "label", N: 2}, {Do: "backend", S: "ocm"}, {Wait: 5, Do: "leave", S: "c1"}, {Wait: 2, Luck: 1, Do: "replicas", N: 4},
+			{Wait: 2, Do: "join", S: "c1"}, {Do: "label off", S: "c2"}, {Do: "label off", S: "c3"},
+		}},
 	}
 }

@@ -51,6 +51,8 @@ type law struct {
 	baseOf    int64
 	baseFacts map[string]facts
 	joinedBy  map[string]int
+	// joinedWith is what a cluster ran already before the pass that it joined by.
+	joinedWith map[string]int
 	// leftBy is the generation that a pass had read which took a cluster's object away.
 	leftBy map[string]int64
 	// lost are clusters that failover may have given up.
@@ -93,7 +95,7 @@ func (o *oracle) edited(s *slot) {
 	l := o.now[s]
 	if l == nil || l.uid != string(s.object.UID) {
 		l = &law{
-			slot: s, uid: string(s.object.UID), seen: map[string]int64{}, base: nil, baseFacts: map[string]facts{}, joinedBy: map[string]int{}, leftBy: map[string]int64{},
+			slot: s, uid: string(s.object.UID), seen: map[string]int64{}, base: nil, baseFacts: map[string]facts{}, joinedBy: map[string]int{}, joinedWith: map[string]int{}, leftBy: map[string]int64{},
 			paused: map[string]int{}, lost: map[string]bool{}, shown: map[string]map[string]int{}, agreed: map[string]bool{}, approved: map[string]bool{}, picks: map[int][][]string{},
 		}
 		o.now[s], o.laws[l.uid] = l, l
@@ -337,6 +339,9 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 	if after != nil && l.base != nil && by.generation >= l.baseOf && l.since(by.generation) <= l.baseOf {
 		if _, known := l.base[c.name]; !known || before == nil { // it joins, or joins again
 			l.base[c.name], l.joinedBy[c.name], l.baseFacts[c.name] = after.Replicas, by.id, by.known[c.name]
+			if l.joinedWith[c.name] = 0; before != nil && before.owner.uid == l.uid {
+				l.joinedWith[c.name] = before.Replicas
+			}
 		}
 	}
 }
@@ -956,7 +961,11 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 				now = after.Replicas
 			}
 		}
-		if l.joinedBy[name] == by.id {
+		if l.joinedBy[name] == by.id { // what it ran before counts, whichever cluster the pass reaches first
+			stays += min(l.joinedWith[name], now)
+			if o.everLeft(l, name) {
+				runsOn += min(l.joinedWith[name], now)
+			}
 			continue
 		}
 		live := o.w.clusters[name].objects[l.slot.name]
