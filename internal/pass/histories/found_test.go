@@ -236,5 +236,9 @@ func found() map[string]history {
 			{Do: "create"}, {Do: "label", N: 2}, {Do: "backend", S: "ocm"}, {Wait: 5, Do: "leave", S: "c1"}, {Wait: 2, Luck: 1, Do: "replicas", N: 4},
 			{Wait: 2, Do: "join", S: "c1"}, {Do: "label off", S: "c2"}, {Do: "label off", S: "c3"},
 		}},
+		"the management cluster is rebuilt between two clusters that go": {Clusters: 3, Workloads: 2, Steps: []step{
+			{Do: "create"}, {Wait: 9}, {Do: "label", N: 3}, {Do: "label off", S: "c3"}, {Wait: 37, Luck: 70769}, {Do: "rebuilt"},
+			{Wait: 2, Do: "label off", S: "c2"},
+		}},
 	}
 }

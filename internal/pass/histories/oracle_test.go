@@ -53,6 +53,9 @@ type law struct {
 	joinedBy  map[string]int
 	// joinedWith is what a cluster ran already before the pass that it joined by.
 	joinedWith map[string]int
+	// forgotten is true from when the record is lost until it is made anew, which the pass madeAnew has done.
+	forgotten bool
+	madeAnew  int
 	// leftBy is the generation that a pass had read which took a cluster's object away.
 	leftBy map[string]int64
 	// lost are clusters that failover may have given up.
@@ -104,6 +107,9 @@ func (o *oracle) edited(s *slot) {
 }
 
 func (o *oracle) deleted(*slot) {}
+
+// rebuilt notes that the record of what ran before is lost.
+func (o *oracle) rebuilt(s *slot) { o.now[s].forgotten = true }
 
 // confirmed notes that a person agrees to what a token stands for. What of it has gone already does not count any more.
 func (o *oracle) confirmed(s *slot, token string) {
@@ -172,6 +178,9 @@ func (o *oracle) status(info *passInfo, after *v1alpha1.FleetWorkloadStatus) {
 		l.shown[found[1]] = removal
 	}
 	o.judgeIndependent(l, fw)
+	if l.forgotten && after.Placement != nil {
+		o.remembered(l, info)
+	}
 	ready := condition(fw, v1alpha1.ConditionReady)
 	if ready.Status == metav1.ConditionTrue && !info.handsOver {
 		o.settled(l, info)
@@ -194,6 +203,18 @@ func (o *oracle) settled(l *law, info *passInfo) {
 	l.base, l.baseOf, l.baseFacts = map[string]int{}, info.generation, maps.Clone(info.known)
 	for _, name := range o.w.names {
 		if live := o.w.clusters[name].objects[l.slot.name]; live != nil && live.owner.uid == l.uid && (info.chosen(v, name) || v.pauses(name)) {
+			l.base[name] = live.Replicas
+		}
+	}
+}
+
+// remembered takes what runs for what counts, where the record was lost: nobody knows what ran before that.
+func (o *oracle) remembered(l *law, info *passInfo) {
+	l.forgotten, l.madeAnew = false, info.id
+	l.base, l.baseOf, l.baseFacts, l.raised = map[string]int{}, info.generation, maps.Clone(info.known), false
+	clear(l.joinedBy)
+	for _, name := range o.w.names {
+		if live := o.w.clusters[name].objects[l.slot.name]; live != nil && live.owner.uid == l.uid && !o.beingLeft(l, name) {
 			l.base[name] = live.Replicas
 		}
 	}
@@ -916,6 +937,12 @@ func (o *oracle) present(l *law, c *cluster, before *object) int {
 // judgeShare: what no edit asks for may go up to half of what ran when the spec was last carried out, over any number of passes.
 func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, by *passInfo) {
 	if l.base == nil || by.generation < l.baseOf {
+		return
+	}
+	if by.id < l.madeAnew { // it was on its way when the record was lost, and counts for nothing since
+		if delete(l.base, c.name); after != nil {
+			l.base[c.name] = after.Replicas
+		}
 		return
 	}
 	if o.agreed(l, c.name, after, by) || v.Replicas == 0 {

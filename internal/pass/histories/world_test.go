@@ -296,6 +296,7 @@ func (w *world) rebuild() {
 		}
 		before := s.object.ObjectMeta
 		s.rebuilt = true
+		w.oracle.rebuilt(s)
 		delete(w.versionsOf, before.UID)
 		for name := range w.kept {
 			if strings.HasPrefix(name, s.name+"-migration-") {
