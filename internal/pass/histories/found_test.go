@@ -240,5 +240,9 @@ func found() map[string]history {
 			{Do: "create"}, {Wait: 9}, {Do: "label", N: 3}, {Do: "label off", S: "c3"}, {Wait: 37, Luck: 70769}, {Do: "rebuilt"},
 			{Wait: 2, Do: "label off", S: "c2"},
 		}},
+		"failover is edited away before it gives a cluster up, and another one goes": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "label", N: 3}, {Do: "create"}, {Do: "failover", S: "Graceful", N: 30}, {Wait: 9, Do: "lose", S: "c2"}, {Wait: 1, Do: "failover"},
+			{Wait: 1, Do: "label off", S: "c1"}, {Wait: 30},
+		}},
 	}
 }

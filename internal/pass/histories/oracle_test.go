@@ -1005,6 +1005,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 		lost := max(0, base-now)
 		if l.lost[name] {
 			borne += lost
+			stays += base - lost // failover may have given it up, and what runs there stays all the same
 			continue
 		}
 		fall += lost
