@@ -341,6 +341,11 @@ type ClusterShare struct {
 	// workload is taken off it half a minute later at the earliest.
 	// +optional
 	DeselectedAt *metav1.Time `json:"deselectedAt,omitempty"`
+
+	// removalApprovedAt is when a person has approved a change of the spec that takes the workload off the cluster (spec.approval). It is
+	// absent once the change was carried out.
+	// +optional
+	RemovalApprovedAt *metav1.Time `json:"removalApprovedAt,omitempty"`
 }
 
 // ClusterShareState is how far a cluster has come with what it was given.

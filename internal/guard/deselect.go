@@ -62,7 +62,7 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		case chosen && matches:
 			row.DeselectedAt = nil
 			continue
-		case row.Replicas == nil, known && slices.Contains(s.Excluded, row.Name), edited && !matches && known && row.DeselectedAt == nil:
+		case row.Replicas == nil, known && slices.Contains(s.Excluded, row.Name), edited && !matches && known && !asked.FellOut(*row):
 			continue // what the workload was to leave already does not get it back, and an edit takes effect at once, or once it can
 		}
 		if row.DeselectedAt == nil {

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -29,6 +30,14 @@ type Asked struct {
 	Divided bool
 	// Own are the numbers of clusters that have one of their own instead.
 	Own map[string]int32
+	// OnlyApproved is true when a person has approved the spec: it takes out the clusters of which they were told, and no others.
+	OnlyApproved bool
+}
+
+// FellOut tells whether it is no edit that takes a cluster out: it fell out of the placement before that, or after somebody was told what the
+// edit takes out.
+func (a Asked) FellOut(row v1alpha1.ClusterShare) bool {
+	return row.DeselectedAt != nil || a.OnlyApproved && row.RemovalApprovedAt == nil
 }
 
 // of is the number asked for of a cluster when it is not divided.
@@ -177,12 +186,12 @@ func (in In) excuse(counts map[string]count) map[string]count {
 	return counts
 }
 
-// deselected are the clusters that were leaving before an edit: they do not go by it, unless it takes them out whatever labels they have.
+// deselected are the clusters that an edit does not take out: they do not go by it, unless it takes them out whatever labels they have.
 func (in In) deselected() map[string]bool {
 	deselected := map[string]bool{}
 	for _, row := range in.Record.Clusters {
 		leaves := row.Replicas != nil || row.Removal != ""
-		deselected[row.Name] = row.DeselectedAt != nil && leaves && !slices.Contains(in.Excluded, row.Name)
+		deselected[row.Name] = in.Asked.FellOut(row) && leaves && !slices.Contains(in.Excluded, row.Name)
 	}
 	return deselected
 }
@@ -328,6 +337,21 @@ func WithRemovals(record v1alpha1.PlacementRecord, removals map[string]v1alpha1.
 	}
 	slices.SortFunc(out.Clusters, func(a, b v1alpha1.ClusterShare) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// WithApproved is a record that says of which clusters a person has approved now that an edit takes them out; nil when there is none.
+func WithApproved(record *v1alpha1.PlacementRecord, out func(cluster string) bool, now metav1.Time) *v1alpha1.PlacementRecord {
+	next := record.DeepCopy()
+	if next == nil {
+		return nil
+	}
+	for i := range next.Clusters {
+		row := &next.Clusters[i]
+		if row.RemovalApprovedAt = nil; out(row.Name) {
+			row.RemovalApprovedAt = &now
+		}
+	}
+	return next
 }
 
 // Renamed is a record with the names that another backend has for the clusters.

@@ -354,6 +354,56 @@ func TestAnEditExcusesNoLostLabel(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatWasApprovedGoes: what falls out after a person was told what an edit takes out goes by no edit, and not at once.
+func TestOnlyWhatWasApprovedGoes(t *testing.T) {
+	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	told := func(names ...string) *v1alpha1.PlacementRecord {
+		return WithApproved(recorded(8, row("a", 2, 2), row("b", 2, 2), row("c", 2, 2), row("d", 2, 2)), func(name string) bool {
+			return slices.Contains(names, name)
+		}, now)
+	}
+	asked := Asked{Clusters: "most", Division: "divided", Replicas: 8, Divided: true, OnlyApproved: true}
+	for name, test := range map[string]struct {
+		told     []string
+		excluded []string
+		// lost is what of it is held; stays is what goes on for a moment.
+		lost  int64
+		stays string
+	}{
+		"all of it":                   {told: []string{"b", "c", "d"}},
+		"one of three":                {told: []string{"b"}, lost: 4, stays: "c:2 d:2"},
+		"none":                        {lost: 6, stays: "b:2 c:2 d:2"},
+		"none, and the spec names it": {excluded: []string{"b", "c", "d"}},
+	} {
+		in := In{
+			Record: told(test.told...), Asked: asked, Next: replicas(t, "a:8"), Reports: replicas(t, "a:2 b:2 c:2 d:2"), Chosen: []string{"a"},
+			Excluded: test.excluded, MaxPercent: 50,
+		}
+		_, removal := Check(in)
+		if removal == nil {
+			removal = &Removal{}
+		}
+		if removal.Lost != test.lost {
+			t.Errorf("%s: %d would go, want %d", name, removal.Lost, test.lost)
+		}
+		got := Deselect(in.Record, asked, Selection{
+			Clusters: []string{"a"}, Matching: []string{"a"}, Excluded: test.excluded, Now: now,
+			Fleet: backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}},
+		})
+		if !maps.Equal(got.Vanished, replicas(t, test.stays)) {
+			t.Errorf("%s: %v stays for now, want %s", name, got.Vanished, test.stays)
+		}
+	}
+	again := WithApproved(told("b", "c"), func(name string) bool { return name == "d" }, now)
+	if again.Clusters[1].RemovalApprovedAt != nil || again.Clusters[3].RemovalApprovedAt == nil || WithApproved(nil, nil, now) != nil {
+		t.Errorf("after another approval: %+v", again.Clusters)
+	}
+	in := In{Record: told("b"), Asked: asked, Next: replicas(t, "a:3 b:1 c:2 d:2"), Chosen: []string{"a", "b", "c", "d"}, MaxPercent: 50}
+	if record, removal := Check(in); removal != nil || record.Clusters[1].RemovalApprovedAt != nil {
+		t.Errorf("once it was carried out: %+v, held %v", record.Clusters, removal)
+	}
+}
+
 // TestDeselect: what is missing for a moment is gone on with.
 func TestDeselect(t *testing.T) {
 	begin := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

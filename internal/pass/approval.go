@@ -40,11 +40,15 @@ type Planned struct {
 	Clusters []v1alpha1.PlannedCluster
 }
 
-// approved is a FleetWorkload as if its spec had been approved.
-func approved(fw *v1alpha1.FleetWorkload) (*v1alpha1.FleetWorkload, error) {
+// approved is a FleetWorkload as if its spec had been approved, whatever that takes out.
+func approved(fw *v1alpha1.FleetWorkload, now time.Time) (*v1alpha1.FleetWorkload, error) {
 	hash, err := hashOf(Approvable(fw.Spec))
+	if is := fw.Status.Change; is != nil && is.ApprovedHash == hash {
+		return fw, err
+	}
 	next := *fw
 	next.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
+	next.Status.Placement = guard.WithApproved(fw.Status.Placement, func(string) bool { return true }, metav1.NewTime(now))
 	return &next, err
 }
 
@@ -217,6 +221,7 @@ func (d *Decision) keepWaiting(hash string, before v1alpha1.ChangeStatus, planne
 		d.unapproved = "a change of the spec waits for approval, and cannot be approved yet: " + next.Message
 	case given == next.Approval:
 		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
+		d.record.placement = guard.WithApproved(d.record.placement, planned.takesOut, d.now)
 		d.unapproved, d.again = "a change of the spec was approved, which is recorded first", time.Second
 	default:
 		d.unapproved = fmt.Sprintf("a change of the spec waits for approval: %s; approve it with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
@@ -254,6 +259,13 @@ func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned P
 	token, err := planned.token(hash, until)
 	next.Approval, next.ExpiresAt = token, &until
 	return next, err
+}
+
+// takesOut tells whether a cluster would be left.
+func (p Planned) takesOut(cluster string) bool {
+	return slices.ContainsFunc(p.Clusters, func(c v1alpha1.PlannedCluster) bool {
+		return c.Name == cluster && c.Action == v1alpha1.PlannedRemove
+	})
 }
 
 // same tells whether nothing changes on clusters, now or when they change.

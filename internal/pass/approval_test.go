@@ -112,6 +112,42 @@ func TestWhatAnApprovalStandsFor(t *testing.T) {
 	}
 }
 
+// TestAnApprovalNamesWhatItTakesOut: that is recorded with it, and the rehearsal of what nobody has approved yet takes out whatever it has to.
+func TestAnApprovalNamesWhatItTakesOut(t *testing.T) {
+	named := func(record *v1alpha1.PlacementRecord) (names []string) {
+		for _, c := range record.Clusters {
+			if c.RemovalApprovedAt != nil {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	record := &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m1"}, {Name: "m2"}}}
+	first := waiting(t)
+	first.in.Planned.Clusters[1].Action, first.record.placement = v1alpha1.PlannedRemove, record
+	token := offer(t, first)
+	if got := named(first.record.placement); got != nil {
+		t.Errorf("before it is approved: %v", got)
+	}
+	next := again(t, first, func(d *Decision) {
+		d.in.FleetWorkload.Annotations = map[string]string{v1alpha1.AnnotationApproveChange: token}
+		d.in.Planned, d.record.placement = first.in.Planned, record
+	})
+	offer(t, next)
+	if got := named(next.record.placement); !slices.Equal(got, []string{"m2"}) || named(record) != nil {
+		t.Errorf("%v is approved, and what was read says %v", got, named(record))
+	}
+	fw := waiting(t).in.FleetWorkload
+	fw.Status.Placement, fw.Status.Change = record, first.record.change
+	if rehearsed, err := approved(fw, first.now.Time); err != nil || !slices.Equal(named(rehearsed.Status.Placement), []string{"m1", "m2"}) {
+		t.Errorf("it is rehearsed with %v: %v", named(rehearsed.Status.Placement), err)
+	}
+	fw.Status.Placement, fw.Status.Change = next.record.placement, next.record.change
+	if rehearsed, err := approved(fw, first.now.Time); err != nil || !slices.Equal(named(rehearsed.Status.Placement), []string{"m2"}) {
+		t.Errorf("once it is approved, it is rehearsed with %v: %v", named(rehearsed.Status.Placement), err)
+	}
+}
+
 // TestWhatCannotBeApproved: nobody approves what nobody can tell.
 func TestWhatCannotBeApproved(t *testing.T) {
 	for name, planned := range map[string]Planned{

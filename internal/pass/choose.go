@@ -317,10 +317,10 @@ func (d *Decision) editsClusters() bool {
 	return d.record.placement.ClustersHash != d.work.asked.Clusters
 }
 
-// deselected tells whether a cluster had fallen out of the placement before the spec was edited.
+// deselected tells whether a cluster has fallen out of the placement by no edit of the spec.
 func (d *Decision) deselected(cluster string) bool {
 	return d.record.placement != nil && !slices.Contains(d.placed.excluded, cluster) &&
-		slices.ContainsFunc(d.record.placement.Clusters, func(c v1alpha1.ClusterShare) bool { return c.Name == cluster && c.DeselectedAt != nil })
+		slices.ContainsFunc(d.record.placement.Clusters, func(c v1alpha1.ClusterShare) bool { return c.Name == cluster && d.work.asked.FellOut(c) })
 }
 
 // holds returns what tells of a cluster that is not wanted whether it keeps what it runs for now: all do while the workload is

@@ -103,10 +103,17 @@ func TestWhyAClusterIsLeft(t *testing.T) {
 		"it is not listed":         {func(*Decision) {}, false, v1alpha1.RemovalClusterLeft},
 		"the placement was edited": {func(d *Decision) { d.record.placement.ClustersHash = "another" }, true, v1alpha1.RemovalSpecChanged},
 		"nothing is recorded":      {func(d *Decision) { d.record.placement = nil }, true, v1alpha1.RemovalSpecChanged},
-		"others took its place":    {func(d *Decision) { d.placed.choice.GivenUp = []string{"m2"} }, true, v1alpha1.RemovalFailedOver},
-		"it gets none of them":     {func(d *Decision) { d.placed.choice.Clusters = []string{"m1", "m2"} }, true, v1alpha1.RemovalNoReplicas},
-		"the spec excludes it":     {func(d *Decision) { d.placed.excluded = []string{"m2"} }, true, v1alpha1.RemovalSpecChanged},
-		"as it was said before":    {func(d *Decision) { d.record.placement.Clusters[1].Removal = v1alpha1.RemovalConfirmed }, true, v1alpha1.RemovalConfirmed},
+		"the edit was approved without it": {func(d *Decision) {
+			d.record.placement.ClustersHash, d.work.asked.OnlyApproved = "another", true
+		}, true, v1alpha1.RemovalDeselected},
+		"the edit was approved with it": {func(d *Decision) {
+			d.record.placement.ClustersHash, d.work.asked.OnlyApproved = "another", true
+			d.record.placement.Clusters[1].RemovalApprovedAt = &hour
+		}, true, v1alpha1.RemovalSpecChanged},
+		"others took its place": {func(d *Decision) { d.placed.choice.GivenUp = []string{"m2"} }, true, v1alpha1.RemovalFailedOver},
+		"it gets none of them":  {func(d *Decision) { d.placed.choice.Clusters = []string{"m1", "m2"} }, true, v1alpha1.RemovalNoReplicas},
+		"the spec excludes it":  {func(d *Decision) { d.placed.excluded = []string{"m2"} }, true, v1alpha1.RemovalSpecChanged},
+		"as it was said before": {func(d *Decision) { d.record.placement.Clusters[1].Removal = v1alpha1.RemovalConfirmed }, true, v1alpha1.RemovalConfirmed},
 		"edited when it was gone": {func(d *Decision) {
 			d.record.placement.ClustersHash, d.record.placement.Clusters[1].DeselectedAt = "another", &hour
 		}, true, v1alpha1.RemovalDeselected},

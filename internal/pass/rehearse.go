@@ -18,7 +18,7 @@ const mostRehearsed = 10
 // to order, or ends with a problem. read answers what they ask. Nothing of in is changed.
 func Rehearse(in In, read func(*In, Reads)) (*Decision, *aggregate.Problem) {
 	var d *Decision
-	fw, err := approved(in.FleetWorkload)
+	fw, err := approved(in.FleetWorkload, in.Now)
 	if err != nil {
 		return &Decision{in: in, err: err}, &aggregate.Problem{Reason: v1alpha1.ReasonInternalError, Message: err.Error()}
 	}

@@ -141,5 +141,6 @@ func (d *Decision) understand() error {
 		return err
 	}
 	d.work.asked, err = d.work.plan.Asked()
+	d.work.asked.OnlyApproved = d.record.change != nil && d.unapproved == ""
 	return err
 }

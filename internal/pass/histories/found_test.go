@@ -244,5 +244,9 @@ func found() map[string]history {
 			{Do: "label", N: 3}, {Do: "create"}, {Do: "failover", S: "Graceful", N: 30}, {Wait: 9, Do: "lose", S: "c2"}, {Wait: 1, Do: "failover"},
 			{Wait: 1, Do: "label off", S: "c1"}, {Wait: 30},
 		}},
+		"a cluster loses its label in the moment of an approval": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 9, Do: "approval", N: 1}, {Do: "exclude", S: "c4"}, {Do: "label", N: 1}, {Wait: 9, Do: "approve change"},
+			{Wait: 1, Do: "label off", S: "c3"}, {Wait: 5},
+		}},
 	}
 }

@@ -46,11 +46,13 @@ type passInfo struct {
 	deleting   bool
 	// handsOver is what status.migration said.
 	handsOver bool
-	confirm   string
-	backend   string
-	known     map[string]facts
-	selected  []string
-	settled   bool
+	// waits is true when the status said that a change waits for approval.
+	waits    bool
+	confirm  string
+	backend  string
+	known    map[string]facts
+	selected []string
+	settled  bool
 	// written is true when what the pass had to record is written.
 	written bool
 }
@@ -165,6 +167,7 @@ func (w *world) begin(s *slot) *passInfo {
 	info := &passInfo{
 		id: w.passes, at: w.now, slot: s, uid: string(fw.UID), generation: fw.Generation, deleting: fw.DeletionTimestamp != nil,
 		handsOver: pass.HandsOver(fw), confirm: fw.Annotations[v1alpha1.AnnotationConfirmRemoval],
+		waits: fw.Status.Change != nil && fw.Status.Change.Approval != "",
 	}
 	info.backend = orElse(fw.Status.Backend, fw.Spec.Backend)
 	return info

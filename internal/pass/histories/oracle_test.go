@@ -67,8 +67,9 @@ type law struct {
 	raised bool
 	// approved are the specs, as far as they wait for approval, that a person has approved or that nobody had to approve.
 	approved map[string]bool
-	// approvedAt is when a person has approved a change last.
-	approvedAt time.Time
+	// takesOut are the clusters that the change takes out which a person has approved last, and approvedOf is its generation.
+	takesOut   map[string]bool
+	approvedOf int64
 	// picks are the choices of clusters that explain what a pass has asked for, by pass.
 	picks map[int][][]string
 }
@@ -122,11 +123,16 @@ func (o *oracle) confirmed(s *slot, token string) {
 	}
 }
 
-// approved notes that a person agrees to what the spec of a generation comes to.
-func (o *oracle) approved(s *slot, generation int64) {
+// approved notes that a person agrees to what the spec of a generation comes to, and of what clusters they were told that it takes them out.
+func (o *oracle) approved(s *slot, generation int64, told []v1alpha1.PlannedCluster) {
 	l := o.now[s]
 	l.approved[l.spec(generation).approvable()] = true
-	l.approvedAt = o.w.now
+	l.takesOut, l.approvedOf = map[string]bool{}, generation
+	for _, c := range told {
+		if c.Action == v1alpha1.PlannedRemove {
+			l.takesOut[c.Name] = true
+		}
+	}
 }
 
 // read notes what a pass has read.
@@ -183,6 +189,9 @@ func (o *oracle) status(info *passInfo, after *v1alpha1.FleetWorkloadStatus) {
 	}
 	ready := condition(fw, v1alpha1.ConditionReady)
 	if ready.Status == metav1.ConditionTrue && !info.handsOver {
+		if !info.waits && info.generation >= l.approvedOf {
+			clear(l.takesOut) // it was carried out
+		}
 		o.settled(l, info)
 	}
 }
@@ -850,19 +859,18 @@ func (o *oracle) judgeAbsence(l *law, v spec, c *cluster, by *passInfo) {
 	if !v.simple() || v.Prefer != "" || by.chosen(v, c.name) {
 		return
 	}
-	// What is missing when a change is approved goes with it (docs/laws.md, law 2).
-	if o.unwanted(l, v, c.name, by) || v.Approval && by.at.Sub(l.approvedAt) < patience+5*time.Second {
-		return
-	}
 	from := by.generation // since when the spec has chosen by the same words
 	for from > 1 && l.spec(from-1).clustersPart() == v.clustersPart() {
 		from--
 	}
-	if from > 1 && l.baseOf < from && (v.excludes(c.name) || chooses(l.spec(from-1), c.name, by.known[c.name])) {
-		return // the edit takes it out, whatever its labels, or under the same facts
-	}
-	if l.readTogether(from, by, v, c.name) || o.isLeft(l, by, c.name) {
+	begins := from > 1 && l.baseOf < from
+	switch {
+	case o.unwanted(l, v, c.name, by), o.isLeft(l, by, c.name), begins && v.excludes(c.name): // the edit takes it out, whatever its labels
 		return
+	case v.Approval && l.takesOut[c.name]: // that is what was approved, and nothing else
+		return
+	case !v.Approval && (begins && chooses(l.spec(from-1), c.name, by.known[c.name]) || l.readTogether(from, by, v, c.name)):
+		return // under the same facts, or nobody can tell
 	}
 	was, since := l.absent(by, func(*passInfo) bool { return true }, v, c.name)
 	if was && by.at.Sub(since) < patience-2*time.Second {
@@ -1010,8 +1018,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 		}
 		fall += lost
 		if now == 0 && chooses(v, name, l.baseFacts[name]) && !by.chosen(v, name) &&
-			!chooses(l.spec(l.baseOf), name, by.known[name]) && !v.excludes(name) && !o.unwanted(l, v, name, by) &&
-			!l.readTogether(by.generation, by, v, name) && !left[name] {
+			!v.excludes(name) && !o.unwanted(l, v, name, by) && !l.takenOut(v, name, by) && !left[name] {
 			gone += min(base, asked[name])
 		} else if live != nil && name != c.name && by.chosen(v, name) {
 			stays += max(min(base, now), live.Replicas) // an edit may have raised it
@@ -1044,6 +1051,15 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 	case 2*(fall-excused) > max(total, o.present(l, c, before))-excused: // clusters that have joined run some, too
 		o.violate(l, c.name, "share", "%d of %d replicas go, of which edits ask for %d", fall, total, excused)
 	}
+}
+
+// takenOut tells whether edits since the spec was last carried out take a cluster out: what a person has approved says so, or else they do it
+// under the same facts, or nobody can tell.
+func (l *law) takenOut(v spec, name string, by *passInfo) bool {
+	if v.Approval {
+		return l.takesOut[name]
+	}
+	return chooses(l.spec(l.baseOf), name, by.known[name]) || l.readTogether(by.generation, by, v, name)
 }
 
 // judgeNumbered: a cluster that is no longer chosen gets no more by a number of its own than a pass can have given it that found it chosen.

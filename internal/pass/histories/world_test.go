@@ -396,7 +396,7 @@ func (w *world) agree(s *slot, do step) {
 	case do.Do == "confirm":
 		w.oracle.confirmed(s, value)
 	case do.Do == "approve change" && do.N == 0:
-		w.oracle.approved(s, *s.object.Status.ObservedGeneration)
+		w.oracle.approved(s, *s.object.Status.ObservedGeneration, s.object.Status.Change.Clusters)
 	}
 	w.store(s, &next)
 }
