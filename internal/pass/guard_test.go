@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -53,7 +54,8 @@ func TestAConfirmedRemovalSaysSo(t *testing.T) {
 	}
 }
 
-// TestWhatRuns (law 4): without a report what was asked for counts, and a cluster that is only asked, or is being left, has nothing of it.
+// TestWhatRuns (law 4): without a report what was asked for counts, and a cluster that is only asked, is being left, or never was sent anything
+// has nothing of it.
 func TestWhatRuns(t *testing.T) {
 	three := int32(3)
 	d := moving(t)
@@ -67,10 +69,13 @@ func TestWhatRuns(t *testing.T) {
 		{Cluster: "has no replicas, and says so", Status: map[string]any{"replicas": int64(0)}},
 		{Cluster: "is asked", Probe: &backends.ProbeResult{Exists: true, Replicas: &three}},
 		{Cluster: "is left", Asked: &three, Presence: backends.PresenceRemoving},
+		{Cluster: "is held back from the start", Asked: &three, Held: true, Applied: metav1.ConditionUnknown},
+		{Cluster: "is held, and has it", Asked: &three, Held: true, Applied: metav1.ConditionTrue},
+		{Cluster: "is held, and says what runs", Asked: &three, Held: true, Status: map[string]any{"replicas": int64(2)}},
 	}
 	want := map[string]int32{
 		"reports": 2, "reports more than can be": 1<<31 - 1, "reports none": 3, "reports none, was asked for none": 0, "says nothing": 3,
-		"has no replicas": 1, "has no replicas, and says so": 1,
+		"has no replicas": 1, "has no replicas, and says so": 1, "is held, and has it": 3, "is held, and says what runs": 2,
 	}
 	if got := d.runs(); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
