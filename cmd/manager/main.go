@@ -279,6 +279,20 @@ func installationOf(ctx context.Context, management client.Reader, cfg config.Co
 	return string(namespace.UID), nil
 }
 
+// backendEvents are what backends tell, and who tells it. What is not of this operator's FleetWorkloads is left out.
+func backendEvents(ctx context.Context, opts options) (<-chan event.TypedGenericEvent[controllers.BackendEvent], func(string, types.NamespacedName)) {
+	events := make(chan event.TypedGenericEvent[controllers.BackendEvent], 1024)
+	return events, func(backend string, name types.NamespacedName) {
+		if !opts.watches(name) {
+			return
+		}
+		select {
+		case events <- event.TypedGenericEvent[controllers.BackendEvent]{Object: controllers.BackendEvent{Backend: backend, Name: name}}:
+		case <-ctx.Done():
+		}
+	}
+}
+
 // setup wires connections, drivers and the reconciler together.
 func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts options, leader *lease.Lease, traces *tracing.Provider) error {
 	own, err := newMetrics(mgr, cfg)
@@ -290,16 +304,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 	if err != nil {
 		return fmt.Errorf("operator configuration: %w", err)
 	}
-	events := make(chan event.TypedGenericEvent[controllers.BackendEvent], 1024)
-	tell := func(backend string, name types.NamespacedName) {
-		if !opts.watches(name) {
-			return
-		}
-		select {
-		case events <- event.TypedGenericEvent[controllers.BackendEvent]{Object: controllers.BackendEvent{Backend: backend, Name: name}}:
-		case <-ctx.Done():
-		}
-	}
+	events, tell := backendEvents(ctx, opts)
 	source := connection.KubeconfigSource{
 		Secrets: mgr.GetClient(), Namespace: opts.namespace, InCluster: mgr.GetConfig(), UserAgent: userAgent,
 	}
