@@ -119,11 +119,13 @@ func (q *fairQueue) wakeAll() {
 }
 
 const (
-	// mostUnanswered is for how many clusters' answers FleetWorkloads may wait while others begin. A hub with two cores takes about three
-	// seconds for as many.
+	// mostUnanswered is for how many clusters' answers FleetWorkloads may wait while others begin. A hub with two cores takes about five
+	// seconds for as many; more would only make the first of them late.
 	mostUnanswered = 1000
-	// answersWithin is how long those of a FleetWorkload count: agents may be slow, and clusters gone, and others must not wait for them.
+	// answersWithin is how long those of a FleetWorkload count after it has got the last answer, and longestCount how long in all: agents may
+	// be slow, and clusters gone, and others must not wait for them.
 	answersWithin = 5 * time.Second
+	longestCount  = 30 * time.Second
 )
 
 // begun are the FleetWorkloads on the way to what their specs say: the last pass has left them neither Ready nor Stalled.
@@ -132,10 +134,15 @@ type begun struct {
 	by map[types.NamespacedName]unanswered
 }
 
-// unanswered is in how many of its clusters a FleetWorkload is not applied yet, and since when it is on its way.
+// unanswered is in how many of its clusters a FleetWorkload is not applied yet, since when it is on its way, and when that number last fell.
 type unanswered struct {
-	clusters int32
-	since    time.Time
+	clusters       int32
+	since, answers time.Time
+}
+
+// counts is for how long it counts from now on.
+func (u unanswered) counts(now time.Time) time.Duration {
+	return min(answersWithin-now.Sub(u.answers), longestCount-now.Sub(u.since))
 }
 
 // note takes the status that a pass has left.
@@ -157,6 +164,9 @@ func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStat
 	if !known {
 		u.since = now
 	}
+	if !known || clusters < u.clusters {
+		u.answers = now
+	}
 	u.clusters = clusters
 	b.by[key] = u
 }
@@ -174,6 +184,13 @@ func (b *begun) has(req reconcile.Request) bool {
 	return has
 }
 
+// unanswered is for how many clusters' answers a FleetWorkload waits.
+func (b *begun) unanswered(key types.NamespacedName) int32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.by[key].clusters
+}
+
 // hold is how long nothing more should begin, since enough is under way that agents have not answered yet: to begin everything at once makes
 // all of it late. It is 0 as soon as it may.
 func (b *begun) hold(now time.Time) time.Duration {
@@ -185,7 +202,7 @@ func (b *begun) hold(now time.Time) time.Duration {
 		if u.clusters == 0 {
 			continue
 		}
-		if left := answersWithin - now.Sub(u.since); left > 0 {
+		if left := u.counts(now); left > 0 {
 			all += u.clusters
 			hold = min(hold, left)
 		}
@@ -196,23 +213,28 @@ func (b *begun) hold(now time.Time) time.Duration {
 	return hold
 }
 
-// pauses are until when a FleetWorkload is left alone by what backends tell: as long as its last pass took. Where hundreds of clusters
-// answer one by one, a pass takes all that came meanwhile.
+// pauses are until when a FleetWorkload is left alone by what backends tell: as long as its last pass took, and longer while many clusters are
+// to answer. Where hundreds answer one by one, a pass takes all that came meanwhile.
 type pauses struct {
 	mu    sync.Mutex
 	until map[types.NamespacedName]time.Time
 }
 
-// longestPause bounds one: a pass that waited for a slow API server costs nobody else more.
-const longestPause = time.Second
+const (
+	// longestPause bounds one: a pass that waited for a slow API server costs nobody else more.
+	longestPause = time.Second
+	// answersAWhile is how many clusters that are to answer make a pause longer by the time of a pass.
+	answersAWhile = 10
+)
 
-func (p *pauses) after(key types.NamespacedName, began, ended time.Time) {
+func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil {
 		p.until = map[types.NamespacedName]time.Time{}
 	}
-	p.until[key] = ended.Add(min(ended.Sub(began), longestPause))
+	pause := ended.Sub(began) * time.Duration(1+unanswered/answersAWhile)
+	p.until[key] = ended.Add(min(pause, longestPause))
 }
 
 // left is how long the pause still is, and not above 0 when there is none.

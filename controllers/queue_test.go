@@ -288,69 +288,93 @@ func measured(t *testing.T, queue string) map[string]float64 {
 	return got
 }
 
-// TestWhatBeginsWaitsForAnswers: while a thousand clusters have not answered, nothing more begins, for at most as long as answers may take.
+// TestWhatBeginsWaitsForAnswers: while a thousand clusters have not answered, nothing more begins, unless no answer comes or it takes too long.
 func TestWhatBeginsWaitsForAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &begun{}
-		q := newFairQueue("", 8, b.has, func() time.Duration { return b.hold(time.Now()) })
-		defer q.ShutDown()
-		note := func(name string, clusters, applied int32) {
-			b.note(request("a", name).NamespacedName, v1alpha1.FleetWorkloadStatus{
-				ClusterSummary: &v1alpha1.ClusterSummary{Total: &clusters, Applied: &applied},
-			}, time.Now())
-		}
-		note("large", 600, 0)
-		note("another", 500, 101)
-		q.Add(request("a", "first"))
-		if req, _ := q.Get(); req.Name != "first" {
-			t.Errorf("%s, though 999 clusters have not answered", req.Name)
-		}
-		note("another", 500, 100)
-		q.Add(request("a", "second"))
-		q.Add(request("a", "large"))
-		if req, _ := q.Get(); req.Name != "large" {
-			t.Errorf("%s goes first, though 1,000 clusters have not answered", req.Name)
-		}
-		got, start := make(chan string, 1), time.Now()
-		go func() {
-			req, _ := q.Get()
-			got <- req.Name
-		}()
-		time.Sleep(answersWithin - time.Second)
-		note("large", 700, 0) // answers, or their lack, prolong nothing
-		if synctest.Wait(); len(got) != 0 {
-			t.Errorf("%s does not wait", <-got)
-		}
-		select {
-		case name := <-got:
-			if name != "second" || time.Since(start) != answersWithin {
-				t.Errorf("%s went after %s", name, time.Since(start))
-			}
-		case <-time.After(time.Minute):
-			t.Error("the second waits for ever")
-		}
-	})
+	for name, c := range map[string]struct {
+		// answers is how often one of the clusters answers; 0 is never.
+		answers time.Duration
+		want    time.Duration
+	}{
+		"no answer comes":      {want: answersWithin},
+		"few answers come":     {answers: answersWithin - time.Second, want: longestCount},
+		"answers come too far": {answers: answersWithin + time.Second, want: answersWithin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { beginsAfter(t, c.answers, c.want) })
+		})
+	}
 }
 
-// TestPauses: what a backend tells waits as long as the last pass took, and what is asked for by others does not.
+// beginsAfter has 1,200 clusters to answer, of which one does each time, and wants another to begin after that long.
+func beginsAfter(t *testing.T, answers, want time.Duration) {
+	t.Helper()
+	b := &begun{}
+	q := newFairQueue("", 8, b.has, func() time.Duration { return b.hold(time.Now()) })
+	defer q.ShutDown()
+	note := func(name string, clusters, applied int32) {
+		b.note(request("a", name).NamespacedName, v1alpha1.FleetWorkloadStatus{
+			ClusterSummary: &v1alpha1.ClusterSummary{Total: &clusters, Applied: &applied},
+		}, time.Now())
+	}
+	note("large", 1200, 201)
+	q.Add(request("a", "first"))
+	if req, _ := q.Get(); req.Name != "first" {
+		t.Errorf("%s, though 999 clusters have not answered", req.Name)
+	}
+	b.forget(request("a", "large").NamespacedName)
+	note("large", 1200, 0)
+	q.Add(request("a", "second"))
+	q.Add(request("a", "large"))
+	if req, _ := q.Get(); req.Name != "large" {
+		t.Errorf("%s goes first, though 1,200 clusters have not answered", req.Name)
+	}
+	got, start := make(chan time.Duration, 1), time.Now()
+	go func() {
+		q.Get()
+		got <- time.Since(start)
+	}()
+	for applied := int32(1); len(got) == 0 && time.Since(start) < time.Minute; applied++ {
+		if answers == 0 {
+			time.Sleep(time.Minute)
+			continue
+		}
+		time.Sleep(answers)
+		note("large", 1200, applied)
+		synctest.Wait()
+	}
+	synctest.Wait()
+	select {
+	case took := <-got:
+		if took != want {
+			t.Errorf("the second went after %s, want %s", took, want)
+		}
+	default:
+		t.Error("the second waits for ever")
+		q.ShutDown()
+	}
+}
+
+// TestPauses: what a backend tells waits as long as the last pass took, longer while many clusters are to answer, and what is asked for by others
+// does not.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Reconciler{Clock: clock.RealClock{}, Concurrency: 8}
 		options := r.options()
 		q := options.NewQueue("", options.RateLimiter)
 		defer q.ShutDown()
-		short, long, other := request("a", "short"), request("a", "long"), request("a", "other")
-		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now())
-		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now())
+		short, large, long, other := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other")
+		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), answersAWhile-1)
+		r.pauses.after(large.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), 2*answersAWhile)
+		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0)
 		start := time.Now()
 		defer time.AfterFunc(time.Minute, q.ShutDown).Stop() // what has been forgotten never comes
-		for _, req := range []reconcile.Request{long, short, other, short} {
+		for _, req := range []reconcile.Request{long, large, short, other, short} {
 			r.told(t.Context(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: "ocm", Name: req.NamespacedName}}, q)
 		}
 		for _, want := range []struct {
 			req   reconcile.Request
 			after time.Duration
-		}{{other, 0}, {short, 100 * time.Millisecond}, {long, longestPause}} {
+		}{{other, 0}, {short, 100 * time.Millisecond}, {large, 300 * time.Millisecond}, {long, longestPause}} {
 			if req, _ := q.Get(); req != want.req || time.Since(start) != want.after {
 				t.Errorf("%s after %s, want %s after %s", req, time.Since(start), want.req, want.after)
 			}

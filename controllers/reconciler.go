@@ -158,7 +158,9 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 		return ctrl.Result{}, err
 	}
 	began := r.Clock.Now()
-	defer func() { r.pauses.after(req.NamespacedName, began, r.Clock.Now()) }()
+	defer func() {
+		r.pauses.after(req.NamespacedName, began, r.Clock.Now(), r.begun.unanswered(req.NamespacedName))
+	}()
 	traceGeneration(ctx, fw)
 	if since, ahead := r.written.ahead(fw); ahead {
 		return r.behind(ctx, since), nil

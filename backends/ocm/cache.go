@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -351,6 +352,9 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 		}
 		if _, err := informer.AddEventHandler(caches.Handler(come, change, gone)); err != nil {
 			return fmt.Errorf("%s: %w", gvk.Kind, err)
+		}
+		if shared, is := informer.(toolscache.SharedInformer); is && gvk == manifestWorkGVK {
+			d.expected.Watch(shared.LastSyncResourceVersion)
 		}
 	}
 	return nil

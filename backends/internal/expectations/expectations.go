@@ -21,6 +21,9 @@ import (
 // its labels, before the cache had it, makes no event.
 const Patience = 10 * time.Second
 
+// lagging is how long a watch may be behind what was written before the API server is asked nevertheless: it may be cut off.
+const lagging = 6 * Patience
+
 // Key is an object of a backend.
 type Key struct {
 	schema.GroupKind
@@ -37,13 +40,22 @@ type Expectations struct {
 	// Clock is another one than the real one.
 	Clock clock.PassiveClock
 
-	mu sync.Mutex
-	by map[Key]expectation
+	mu      sync.Mutex
+	by      map[Key]expectation
+	reached func() string
 }
 
 type expectation struct {
 	version string
 	asked   time.Time
+}
+
+// Watch names the newest resource version that the cache's watch has brought, of whatever object; empty when it is not known. While that is
+// older than what was written, the cache is late for all objects alike, and asking for each of them would make a busy API server later still.
+func (e *Expectations) Watch(reached func() string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reached = reached
 }
 
 // Wrote notes an object as the API server has answered to a write.
@@ -93,7 +105,8 @@ func (e *Expectations) awaits(key Key, live metav1.Object) (written, patient boo
 		delete(e.by, key)
 		return false, false
 	}
-	return true, e.now().Sub(x.asked) < Patience
+	waited := e.now().Sub(x.asked)
+	return true, waited < Patience || waited < lagging && e.reached != nil && older(e.reached(), x.version)
 }
 
 func (e *Expectations) asked(key Key, behind bool) {

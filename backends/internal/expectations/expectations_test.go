@@ -20,26 +20,32 @@ func TestBehind(t *testing.T) {
 		written, live string
 		later         time.Duration
 		now           string
+		reached       string
 		// asks tells whether the API server is asked.
 		behind, asks bool
 	}{
-		"nothing was written":           {live: "5"},
-		"nothing was written or is":     {},
-		"not there yet":                 {written: "9", behind: true},
-		"as before":                     {written: "10", live: "9", behind: true},
-		"as written":                    {written: "10", live: "10"},
-		"written by others since":       {written: "9", live: "10"},
-		"late":                          {written: "10", live: "9", later: Patience, now: "10", behind: true, asks: true},
-		"late, and not there":           {written: "10", later: Patience, now: "10", behind: true, asks: true},
-		"restored from a backup":        {written: "10", live: "7", later: Patience, now: "7", asks: true},
-		"restored, and not there yet":   {written: "10", later: Patience, now: "7", behind: true, asks: true},
-		"nearly late":                   {written: "10", live: "9", later: Patience - 1, behind: true},
-		"gone before anybody saw it":    {written: "10", later: Patience, asks: true},
-		"of an API server without etcd": {written: "b", live: "a"},
+		"nothing was written":            {live: "5"},
+		"nothing was written or is":      {},
+		"not there yet":                  {written: "9", behind: true},
+		"as before":                      {written: "10", live: "9", behind: true},
+		"as written":                     {written: "10", live: "10"},
+		"written by others since":        {written: "9", live: "10"},
+		"late":                           {written: "10", live: "9", later: Patience, now: "10", behind: true, asks: true},
+		"late, and not there":            {written: "10", later: Patience, now: "10", behind: true, asks: true},
+		"restored from a backup":         {written: "10", live: "7", later: Patience, now: "7", asks: true},
+		"restored, and not there yet":    {written: "10", later: Patience, now: "7", behind: true, asks: true},
+		"nearly late":                    {written: "10", live: "9", later: Patience - 1, behind: true},
+		"gone before anybody saw it":     {written: "10", later: Patience, asks: true},
+		"late, as the watch is":          {written: "10", live: "9", later: Patience, reached: "9", now: "10", behind: true},
+		"late, and the watch is not":     {written: "10", live: "9", later: Patience, reached: "10", now: "10", behind: true, asks: true},
+		"late for long, as the watch is": {written: "10", live: "9", later: lagging, reached: "9", now: "10", behind: true, asks: true},
+		"gone, and the watch knows":      {written: "10", later: Patience, reached: "11", asks: true},
+		"of an API server without etcd":  {written: "b", live: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 			e := Expectations{Clock: clock}
+			e.Watch(func() string { return test.reached })
 			if test.written != "" {
 				e.Wrote(object(test.written))
 			}
