@@ -79,6 +79,10 @@ func (f scaleFigures) writes() int {
 	return f.sum(func(method, _ string) bool { return method != http.MethodGet })
 }
 
+func (f scaleFigures) patches() int {
+	return f.sum(func(method, _ string) bool { return method == http.MethodPatch })
+}
+
 func (f scaleFigures) reads() int {
 	return f.sum(func(method, _ string) bool { return method == http.MethodGet })
 }
