@@ -145,6 +145,8 @@ func (in In) counts() map[string]count {
 			c := count{replicas: *row.Baseline, joining: row.State == v1alpha1.ClusterShareJoining, pending: *row.Baseline}
 			if c.joining {
 				c.pending = ptr.Deref(row.PendingBaseline, math.MaxInt32)
+				// It may have come to run more since then: nothing is remembered of a pass that is held.
+				c.replicas = max(c.replicas, min(c.pending, in.before[row.Name], in.Reports[row.Name]))
 			}
 			counts[row.Name] = c
 		}

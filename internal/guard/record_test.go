@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -68,6 +69,22 @@ func TestWhatCounts(t *testing.T) {
 		got, removal := Check(in)
 		if removal != nil || !reflect.DeepEqual(got.Clusters[0], c.want) {
 			t.Errorf("%s: %+v, held %v", name, got.Clusters[0], removal)
+		}
+	}
+}
+
+// TestWhatJoinsCountsWhileItIsHeld: what a cluster has come to run counts from the first pass that knows it, also from one that is held, and the
+// removal names it.
+func TestWhatJoinsCountsWhileItIsHeld(t *testing.T) {
+	for reports, want := range map[int32]string{0: "a (10 to 2) 8/10", 5: "a (10 to 2), b (5 to 1) 7/10", 9: "a (10 to 2), b (5 to 1) 7/10"} {
+		_, removal := Check(In{
+			Record: recorded(10, row("a", 10, 5), joining(row("b", 0, 5))), Asked: Asked{Clusters: "all", Division: "divided", Replicas: 10, Divided: true},
+			Next: map[string]int32{"a": 2, "b": 1, "c": 7}, Reports: map[string]int32{"a": 5, "b": reports}, Chosen: []string{"a", "b", "c"}, MaxPercent: 50,
+		})
+		if removal == nil {
+			t.Errorf("%d run: nothing is held", reports)
+		} else if got := fmt.Sprintf("%s %d/%d", removal, removal.Lost, removal.Total); got != want {
+			t.Errorf("%d run: %s, want %s", reports, got, want)
 		}
 	}
 }

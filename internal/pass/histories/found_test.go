@@ -248,5 +248,21 @@ func found() map[string]history {
 			{Do: "create"}, {Wait: 9, Do: "approval", N: 1}, {Do: "exclude", S: "c4"}, {Do: "label", N: 1}, {Wait: 9, Do: "approve change"},
 			{Wait: 1, Do: "label off", S: "c3"}, {Wait: 5},
 		}},
+		"a removal is confirmed before it names what has just joined": {Clusters: 5, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Do: "replicas", N: 10}, {Do: "own", S: "c5", N: 5}, {Do: "label", N: 1}, {Do: "label off", S: "c2"},
+			{Do: "label off", S: "c3"}, {Do: "label off", S: "c4"}, {Do: "label off", S: "c5"}, {Wait: 9}, {Do: "label on", S: "c2"}, {Wait: 4},
+			{Do: "label on", S: "c3"}, {Do: "label on", S: "c4"}, {Do: "label on", S: "c5"}, {Wait: 1, Do: "confirm"},
+		}},
+		"most of what runs goes after an approval, and what it has added stays for a moment": {Clusters: 5, Workloads: 1, Steps: []step{
+			{Do: "weights", S: "c1=1 c2=1 c3=3 c4=2"}, {Do: "approval", N: 1}, {Do: "create"}, {Wait: 4}, {Do: "approve change"},
+			{Wait: 6, Do: "lose", S: "c1"}, {Do: "weights", S: "c1=4 c2=2 c3=3 c4=1 c5=2"}, {Wait: 1}, {Do: "label", N: 1},
+			{Do: "label off", S: "c2"}, {Wait: 3, Do: "approve change"}, {Do: "label off", S: "c3"}, {Wait: 1, Luck: 1, Do: "label off", S: "c4"},
+			{Wait: 3}, {Do: "label off", S: "c5"}, {Wait: 29},
+		}},
+		"clusters lose their labels before and after an approval of another backend": {Clusters: 5, Workloads: 1, Steps: []step{
+			{Do: "approval", N: 1}, {Do: "create"}, {Wait: 4}, {Do: "approve change"}, {Wait: 6, Do: "label off", S: "c1"},
+			{Do: "backend", S: "ocm"}, {Do: "label", N: 1}, {Wait: 1}, {Do: "approve change"}, {Wait: 2, Do: "label off", S: "c3"},
+			{Do: "label off", S: "c5"},
+		}},
 	}
 }

@@ -1030,14 +1030,15 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 	for _, name := range o.w.names {
 		runs += max(o.ordered(l, name), l.base[name])
 		live := o.w.clusters[name].objects[l.slot.name]
-		if _, counts := l.base[name]; !counts && live != nil && live.owner.uid == l.uid && by.chosen(v, name) {
-			stays += live.Replicas   // an edit has added it
-			if o.everLeft(l, name) { // it is back with what it ran
+		if _, counts := l.base[name]; !counts && live != nil && live.owner.uid == l.uid && (by.chosen(v, name) || !o.beingLeft(l, name)) {
+			stays += live.Replicas                         // an edit has added it, and it may be gone on with for a moment
+			if by.chosen(v, name) && o.everLeft(l, name) { // it is back with what it ran
 				runsOn += min(live.Replicas, o.ordered(l, name))
 			}
 		}
 	}
 	switch {
+	case edited && v.Divided && 2*stays >= v.Replicas: // no more than what is asked for is measured
 	case edited:
 		if gone > excused && 2*(gone-excused) > gone+stays-excused && v.simple() {
 			o.violate(l, c.name, "edit", "%d of %d replicas go with clusters that no edit takes out, by an edit of something else", gone, gone+stays)
