@@ -32,6 +32,7 @@ import (
 //	R14 Observing is no danger: what is observed is neither written nor removed, and Released is said only when that is so.
 //	R15 A probe only asks: the member object is neither written nor created nor removed, and what it runs is told.
 //	R16 Removal is said: a cluster that is not among the targets stays as it is, and one whose mode is Remove is left.
+//	R17 With Report, what others change on a member stays until there is something new to deliver there, and is told.
 type Driver interface {
 	// Features tells what this driver can do. It is constant.
 	Features() Features
@@ -88,6 +89,8 @@ const (
 	FeatureModes Feature = "Modes"
 	// FeatureClusterScoped means that cluster-scoped templates can be carried.
 	FeatureClusterScoped Feature = "ClusterScoped"
+	// FeatureDriftReport means that Query.Drift may be Report (R17).
+	FeatureDriftReport Feature = "DriftReport"
 	// FeatureKarmadaMarks means that objects on members bear Karmada's marks, by which another backend sees whose they are. Two Karmadas
 	// leave the same marks.
 	FeatureKarmadaMarks Feature = "KarmadaMarks"

@@ -80,6 +80,14 @@ type Query struct {
 	ServiceAccount string
 	// Counterpart is what another backend has of the workload.
 	Counterpart Counterpart
+	// Drift is Correct when empty.
+	Drift v1alpha1.DriftPolicy
+}
+
+// LeavesDrift tells whether what others have changed on members stays (R17). In a hand-over it does not: two backends are to have one
+// manifest.
+func (q Query) LeavesDrift() bool {
+	return q.Drift == v1alpha1.DriftPolicyReport && q.Counterpart == CounterpartNone
 }
 
 // Counterpart is what another backend has of a workload. There is one only for the time of a hand-over.
@@ -324,6 +332,8 @@ type ClusterObservation struct {
 	Status map[string]any
 	// Delivered is what the report proves of what others do with the member object; nil when it proves nothing.
 	Delivered *Delivered
+	// Left is what others have changed there and the backend leaves as it is; nil when nothing is. Applied is True then: it had the manifest.
+	Left *Left
 	// Presence is how the backend has the workload there.
 	Presence Presence
 	// Held is true while writes to the member object are held back.
@@ -342,6 +352,14 @@ type ClusterObservation struct {
 	Foreign []string
 	// Message is the backend's own word, for a person.
 	Message string
+}
+
+// Left is what others have changed on a member object and a driver leaves as it is (R17).
+type Left struct {
+	// Others are who has changed what, in the words of the cluster's API server.
+	Others string
+	// Replicas are those that the object asks for now; nil when that is not reported, or the kind has none.
+	Replicas *int32
 }
 
 // Delivered is what a report proves of what others do with a member object that the backend writes. Where Others is empty, the object has all

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,4 +114,135 @@ var _ = Describe("Somebody who changes the object on a member", Label("laws", "d
 			nothing(2)
 		})
 	}
+})
+
+var _ = Describe("With spec.drift Report", Label("laws", "drift"), func() {
+	It("a change on a member is told and stays until the FleetWorkload has something new on ocm", Label("ocm"), long, func(ctx SpecContext) {
+		sharedOperator(ctx)
+		namespace, m := newNamespace(ctx, "drift"), world.members
+		all := map[*v1alpha1.FleetWorkload]kind{}
+		for name, k := range map[string]kind{"web": deployment, "clones": cloneSet} {
+			fw := workload(namespace, name, "ocm", k, 2)
+			fw.Spec.Drift = v1alpha1.DriftPolicyReport
+			all[create(ctx, fw)] = k
+		}
+		each := func(do func(fw *v1alpha1.FleetWorkload, k kind)) {
+			GinkgoHelper()
+			for fw, k := range all {
+				do(fw, k)
+			}
+		}
+		ready := func() {
+			GinkgoHelper()
+			each(func(fw *v1alpha1.FleetWorkload, _ kind) { becomesReady(ctx, fw) })
+		}
+		look := func(fw *v1alpha1.FleetWorkload, _ kind) {
+			GinkgoHelper()
+			agentLooks(ctx, only(ctx, fw, manifestWork, client.InNamespace(m[0])))
+		}
+		on := func(fw *v1alpha1.FleetWorkload, k kind) *unstructured.Unstructured {
+			GinkgoHelper()
+			obj, err := object(ctx, member(m[0]), k, client.ObjectKeyFromObject(fw))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(obj).NotTo(BeNil())
+			return obj
+		}
+		replicas := func(obj *unstructured.Unstructured) int64 {
+			GinkgoHelper()
+			n, _, err := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+			Expect(err).NotTo(HaveOccurred())
+			return n
+		}
+		drifts := func(fw *v1alpha1.FleetWorkload, k kind) {
+			GinkgoHelper()
+			byHand(ctx, m[0], fw, k, scaledTo(5))
+			look(fw, k)
+			eventually(ctx, fw, readyTimeout, func(g Gomega) {
+				drifted := condition(fw, v1alpha1.ConditionDrifted)
+				g.Expect(drifted.Status).To(Equal(metav1.ConditionTrue))
+				g.Expect(drifted.Message).To(ContainSubstring(m[0] + `: conflict with "kubectl-edit" using ` + k.gvk.GroupVersion().String() + ": .spec.replicas"))
+			})
+		}
+		ready()
+		// An edit is applied by force for a moment; what comes after that is somebody's change.
+		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageNew) })
+		})
+		ready()
+		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
+			Expect(condition(fw, v1alpha1.ConditionDrifted)).To(BeZero())
+		})
+
+		each(drifts)
+		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
+			Eventually(func() string { return kubectl(ctx, "events", "-n", namespace, "--for", "fleetworkload/"+fw.Name) }).WithContext(ctx).
+				Should(ContainSubstring("cluster " + m[0] + `: somebody else has changed the object there, and it is left as it is (spec.drift Report): conflict with "kubectl-edit"`))
+			eventually(ctx, fw, readyTimeout, func(g Gomega) {
+				g.Expect(isReady(fw)).To(BeTrue())
+				g.Expect(fw.Status.Ready).To(Equal("9/6"))
+			})
+		})
+		stays := map[*v1alpha1.FleetWorkload]int64{}
+		each(func(fw *v1alpha1.FleetWorkload, k kind) { stays[fw] = on(fw, k).GetGeneration() })
+		each(look)
+		Consistently(func(g Gomega) {
+			for fw, k := range all {
+				g.Expect(on(fw, k).GetGeneration()).To(Equal(stays[fw]))
+			}
+		}).WithContext(ctx).WithTimeout(15 * time.Second).WithPolling(time.Second).Should(Succeed())
+
+		By("moving to a backend that would put it back")
+		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "karmada" })
+		})
+		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
+			Expect(becomesStalled(ctx, fw, v1alpha1.ReasonMigrationNotPossible)).To(And(
+				ContainSubstring(`spec.drift "Report": cluster `+m[0]+` keeps what somebody else has changed there`),
+				ContainSubstring(`spec.drift "Report": Karmada puts back what others change`)))
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" })
+		})
+		ready()
+		each(func(fw *v1alpha1.FleetWorkload, k kind) { Expect(on(fw, k).GetGeneration()).To(Equal(stays[fw])) })
+
+		By("editing it")
+		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { setImage(fw, imageOld) })
+		})
+		ready()
+		each(func(fw *v1alpha1.FleetWorkload, k kind) {
+			Expect(condition(fw, v1alpha1.ConditionDrifted)).To(BeZero())
+			Expect(replicas(on(fw, k))).To(Equal(int64(2)))
+		})
+
+		By("having it put back after all")
+		each(drifts)
+		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Drift = v1alpha1.DriftPolicyCorrect })
+		})
+		each(func(fw *v1alpha1.FleetWorkload, k kind) {
+			eventually(ctx, fw, readyTimeout, func(g Gomega) {
+				g.Expect(replicas(on(fw, k))).To(Equal(int64(2)))
+				g.Expect(condition(fw, v1alpha1.ConditionDrifted)).To(BeZero())
+			})
+			becomesReady(ctx, fw)
+		})
+	})
+
+	It("it is refused on karmada, and what runs stays", Label("karmada"), func(ctx SpecContext) {
+		sharedOperator(ctx)
+		namespace, m := newNamespace(ctx, "drift"), world.members
+		fw := create(ctx, workload(namespace, "web", "karmada", deployment, 2))
+		becomesReady(ctx, fw)
+		before, err := object(ctx, member(m[0]), deployment, client.ObjectKeyFromObject(fw))
+		Expect(err).NotTo(HaveOccurred())
+
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Drift = v1alpha1.DriftPolicyReport })
+		Expect(becomesStalled(ctx, fw, v1alpha1.ReasonNotSupported)).To(And(
+			ContainSubstring("karmada"), ContainSubstring(`spec.drift "Report": Karmada puts back what others change`), ContainSubstring("set it to Correct")))
+		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec.Drift = v1alpha1.DriftPolicyCorrect })
+		becomesReady(ctx, fw)
+		after, err := object(ctx, member(m[0]), deployment, client.ObjectKeyFromObject(fw))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.GetGeneration()).To(Equal(before.GetGeneration()))
+	})
 })

@@ -21,6 +21,8 @@ const (
 	// it is to move until it has, Unknown when it runs on clusters that the migration has not looked at, and not there when it has never
 	// moved.
 	ConditionIndependent = "Independent"
+	// ConditionDrifted is True while clusters keep what somebody else has changed there (spec.drift Report), and is not there otherwise.
+	ConditionDrifted = "Drifted"
 )
 
 // Reasons of Ready.
@@ -49,6 +51,8 @@ const (
 	ReasonIndependent = "Independent"
 	// ReasonJoinedSince surfaces when the workload runs on clusters that its last migration has not looked at, such as those chosen since.
 	ReasonJoinedSince = "JoinedSince"
+	// ReasonChangedOnCluster surfaces in Drifted while somebody else's change of the object on a cluster stays (spec.drift Report).
+	ReasonChangedOnCluster = "ChangedOnCluster"
 	// ReasonReconciled surfaces when there is nothing left to do.
 	ReasonReconciled = "Reconciled"
 	// ReasonNotStalled surfaces when no person needs to act.

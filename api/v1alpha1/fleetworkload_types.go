@@ -32,6 +32,17 @@ const (
 	ConflictPolicyAdopt ConflictPolicy = "Adopt"
 )
 
+// DriftPolicy says what becomes of a change that somebody else makes to the workload's object on a member cluster.
+// +kubebuilder:validation:Enum=Correct;Report
+type DriftPolicy string
+
+const (
+	// DriftPolicyCorrect has the backend put it back.
+	DriftPolicyCorrect DriftPolicy = "Correct"
+	// DriftPolicyReport leaves it until something new is delivered to the cluster, and tells of it in the condition Drifted.
+	DriftPolicyReport DriftPolicy = "Report"
+)
+
 // DependencyPolicy says whether objects the pod template refers to travel with the workload.
 // +kubebuilder:validation:Enum=Propagate;Ignore
 type DependencyPolicy string
@@ -101,6 +112,14 @@ type FleetWorkloadSpec struct {
 	// FleetWorkload's. When absent: Fail.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
+
+	// drift says what becomes of a change that somebody else makes to the workload's object on a member cluster, be it with kubectl edit or by
+	// a program there. With Correct the backend puts it back. With Report, values that were changed stay until this FleetWorkload has
+	// something new to deliver to that cluster, and the condition Drifted names them for as long. What is taken out of the object alone, or
+	// deleted, comes back, and companions are put back. During a migration it is as with Correct. Report is for backends of type OCM; on
+	// others it is refused. When absent: Correct.
+	// +optional
+	Drift DriftPolicy `json:"drift,omitempty"`
 
 	// deletionPolicy says what happens to the member objects when this FleetWorkload is deleted. When absent: Delete.
 	// +optional

@@ -77,6 +77,8 @@ type plan struct {
 	prune backends.Prune
 	// counterpart is what another backend has of it.
 	counterpart backends.Counterpart
+	// drift says what becomes of others' changes on members.
+	drift v1alpha1.DriftPolicy
 	// change edits every rendered manifest, the template's too.
 	change func(obj *unstructured.Unstructured)
 }
@@ -214,7 +216,9 @@ func (p plan) ref() Ref {
 }
 
 func (p plan) query() backends.Query {
-	return backends.Query{Key: p.key, Workload: p.workload(), Selectors: p.selectors, Options: p.options, Counterpart: p.counterpart}
+	return backends.Query{
+		Key: p.key, Workload: p.workload(), Selectors: p.selectors, Options: p.options, Counterpart: p.counterpart, Drift: p.drift,
+	}
 }
 
 // desired renders the plan; without targets while the selection is not known.

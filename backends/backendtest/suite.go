@@ -125,7 +125,7 @@ func Cases() []Case {
 	var all []Case
 	for _, group := range [][]Case{
 		fleetCases(), applyCases(), changeCases(), emptinessCases(), holdCases(), removalCases(), foreignCases(), deleteCases(),
-		refusalCases(), callCases(), restartCases(), ownershipCases(), companionCases(), handoverCases(),
+		refusalCases(), callCases(), restartCases(), ownershipCases(), companionCases(), handoverCases(), driftCases(),
 	} {
 		all = append(all, group...)
 	}

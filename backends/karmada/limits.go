@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
@@ -25,6 +26,19 @@ const (
 	// maxRecord leaves room for the other annotations of a Work.
 	maxRecord = apivalidation.TotalAnnotationSizeLimitB - 8<<10
 )
+
+// checkDrift refuses to leave what others have changed on members. Karmada has no switch for that of one object: to suspend dispatching would
+// also keep it from making anew what is gone, and to open it for a change puts back what was changed elsewhere.
+func checkDrift(q backends.Query) error {
+	if q.Drift != v1alpha1.DriftPolicyReport {
+		return nil
+	}
+	return &backends.Error{
+		Code: backends.CodeUnsupported, Field: "spec.drift", Value: string(q.Drift),
+		Message: "Karmada puts back what others change on clusters, at once, and cannot be told to leave one object as it is",
+		Remedy:  "set it to Correct, or leave it out; a backend of type ocm can do Report",
+	}
+}
 
 // checkNames refuses a workload whose name leaves no room for what Karmada puts behind it: nothing would be made of it,
 // and only Karmada's log would say so.

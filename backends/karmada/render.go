@@ -78,6 +78,9 @@ type layout struct {
 
 // render needs the live world for what is taken over already, and for nothing else.
 func render(desired backends.Desired, live world) (*rendered, error) {
+	if err := checkDrift(desired.Query); err != nil {
+		return nil, err
+	}
 	if err := checkNames(desired.Workload); err != nil {
 		return nil, err
 	}

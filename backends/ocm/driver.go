@@ -113,6 +113,7 @@ func newDriver(cfg *rest.Config, httpClient *http.Client, opts Options) (*Driver
 func (d *Driver) Features() backends.Features {
 	return backends.Features{
 		backends.FeatureHold: true, backends.FeatureModes: true, backends.FeatureClusterScoped: true, backends.FeatureOCMMarks: true,
+		backends.FeatureDriftReport: true,
 	}
 }
 
@@ -165,7 +166,11 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		if r.isUnserved() {
 			continue // it is in Selection.Unfit
 		}
-		observation.Clusters = append(observation.Clusters, r.observe(query.Workload))
+		o := r.observe(query.Workload)
+		if query.LeavesDrift() {
+			o = r.asLeft(o, query.Workload)
+		}
+		observation.Clusters = append(observation.Clusters, o)
 	}
 	if err := d.observeCarriers(ctx, query, &observation); err != nil {
 		return observation, err

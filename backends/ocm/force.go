@@ -9,12 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
 // An agent that applies by force takes whatever its ManifestWork has, for as long as there is one: also when the hub is back from a backup,
 // after a hand-over, and the fields are another backend's by now. So it is told to force only while it has something to win: what is taken
 // over, and what somebody has changed on the member. Such a change it reports as a conflict (ocm pkg/work/spoke/apply, server_side_apply.go),
 // at the pace at which it looks anyway. A hub from a backup has nobody who tells it to force.
+
+//
+// With spec.drift Report it is told to force each change of the manifest until that is applied, and nothing else. So a manifest that is not
+// forced was delivered, and who has a field of it since then has changed it later.
 
 // applying is server-side apply by the agent. The manager is written out although it is the default: the list is atomic, and a default in it
 // would look foreign.
@@ -50,12 +57,55 @@ func (s state) forces(in intent) bool {
 	case in.takeOver:
 		return true
 	case s.strategy != workv1.UpdateStrategyTypeServerSideApply:
-		return in.adopt
+		return in.adopt || in.leaves
+	case in.leaves && in.changes:
+		return true
+	case in.leaves && s.conflict && !s.forced:
+		return s.undelivered
 	case s.conflict && !s.forced:
 		return !in.contested
 	default:
 		return s.forced && s.applied != metav1.ConditionTrue
 	}
+}
+
+// isLeft tells whether what others have changed on the member stays there, with spec.drift Report.
+func (s state) isLeft() bool {
+	return s.conflict && !s.forced && !s.undelivered && !s.observe && !s.leaving && !s.deleting
+}
+
+// asLeft is the report of a cluster on which what others have changed stays: it had the manifest, and what it reports is about the object as
+// it is now.
+func (r report) asLeft(o backends.ClusterObservation, workload backends.Workload) backends.ClusterObservation {
+	if !r.state().isLeft() || o.Presence != backends.PresenceActive {
+		return o
+	}
+	o.Applied, o.Left = metav1.ConditionTrue, &backends.Left{Others: r.others()}
+	if n, reported := r.values[feedbackReplicas].(int64); reported {
+		replicas := int32(n)
+		o.Left.Replicas = &replicas
+	}
+	o.Current = r.object(metav1.ConditionTrue) && r.feedbackSynced() && r.settled(workload)
+	if o.Message = r.staleMessage(); r.tooMuch > 0 {
+		o.Message = backends.ReportsTooMuch(r.tooMuch, backends.MostReported(1))
+	}
+	return o
+}
+
+// others are who has changed what, in the words of the member's API server.
+func (r report) others() string {
+	_, others, _ := strings.Cut(r.manifestMessage(), "Apply failed with ")
+	_, others, _ = strings.Cut(others, ": ")
+	return strings.Join(strings.Fields(others), " ")
+}
+
+// changes tells whether a ManifestWork has another manifest than it is to have.
+func changes(live, wanted *unstructured.Unstructured) bool {
+	if live.GetAnnotations()[annotationHash] == wanted.GetAnnotations()[annotationHash] {
+		return false
+	}
+	has, is := firstManifest(live), firstManifest(wanted)
+	return !ssa.Contains(has, is) || !ssa.Contains(is, has)
 }
 
 // lostToOthers recognizes what an API server says when other managers have the fields (apimachinery pkg/util/managedfields, conflict.go).

@@ -3,6 +3,7 @@ package ocm
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,7 @@ func (s *shared) pass(in intent) move {
 		}
 		st = r.state()
 		in.contested = s.contests.goesOn(s.work, st)
+		in.changes = changes(s.work, s.base)
 	}
 	m := next(st, in)
 	if m.write != writeWork {
@@ -352,6 +354,108 @@ func TestOthersChangesAreUndone(t *testing.T) {
 	}
 }
 
+// TestOthersChangesStay: with spec.drift Report, what somebody has changed stays as long as there is nothing new to deliver, and an edit is
+// delivered whole, whether the change was noticed before or not.
+func TestOthersChangesStay(t *testing.T) {
+	leaving, adopting := want, adopt
+	leaving.leaves, adopting.leaves = true, true
+	byHand := func(s *shared) { s.write(kubectlManager, setImage("by hand")) }
+	scaled := func(s *shared) {
+		s.write(kubectlManager, func(obj *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(obj.Object, int64(5), "spec", "replicas")
+		})
+	}
+	edited := func(s *shared) { s.renders(deploymentOf("two", 2)) }
+	for name, test := range map[string]struct {
+		happens  []func(s *shared)
+		image    string
+		replicas int64
+		left     string
+		// writes are the driver's, at most.
+		writes int
+	}{
+		"nothing":                    {nil, "one", 2, "", 0},
+		"an edit":                    {[]func(s *shared){edited}, "two", 2, "", 2},
+		"changed by hand":            {[]func(s *shared){byHand}, "by hand", 2, `.spec.template.spec.containers[name="main"].image`, 0},
+		"scaled by hand":             {[]func(s *shared){scaled}, "one", 5, ".spec.replicas", 0},
+		"changed, then edited":       {[]func(s *shared){scaled, edited}, "two", 2, "", 2},
+		"edited, then changed":       {[]func(s *shared){edited, byHand}, "by hand", 2, `.spec.template.spec.containers[name="main"].image`, 2},
+		"changed, and changed back":  {[]func(s *shared){byHand, func(s *shared) { s.write(kubectlManager, setImage("one")) }}, "one", 2, "", 0},
+		"changed and edited at once": {[]func(s *shared){func(s *shared) { scaled(s); edited(s) }}, "two", 2, "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShared(t, deploymentOf("one", 2))
+			s.pass(adopting)
+			s.looks()
+			s.settle(leaving)
+			before := s.writes
+			for _, happens := range test.happens {
+				happens(s)
+				s.pass(leaving)
+				s.looks()
+				s.settle(leaving)
+			}
+			if n := s.writes - before; n > test.writes {
+				t.Errorf("%d writes", n)
+			}
+			replicas, _, _ := unstructured.NestedInt64(s.live().Object, "spec", "replicas")
+			if s.image() != test.image || replicas != test.replicas || forced(configOf(s.work)) {
+				t.Errorf("it has %q and %d replicas, forced: %t", s.image(), replicas, forced(configOf(s.work)))
+			}
+			r, err := readWork(s.work)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := r.asLeft(r.observe(backends.Workload{}), backends.Workload{})
+			if o.Applied != metav1.ConditionTrue || (o.Left != nil) != (test.left != "") {
+				t.Fatalf("it is reported as %+v", o)
+			}
+			if o.Left != nil && !strings.HasSuffix(o.Left.Others, `"kubectl-edit" using apps/v1: `+test.left) {
+				t.Errorf("told is %q", o.Left.Others)
+			}
+			if m := s.pass(leaving); m.waiting != "" {
+				t.Errorf("it waits for %s", m.waiting)
+			}
+			// With Correct it is put back after all.
+			s.settle(want)
+			if image := s.image(); image == "by hand" {
+				t.Error("it is not put back")
+			}
+		})
+	}
+}
+
+// TestWhatALeftObjectReports: the status is about the object as it is, with its own number of replicas, whatever it bears of ours. During a
+// removal and while another backend may write nothing is left.
+func TestWhatALeftObjectReports(t *testing.T) {
+	lost := manifestCondition(workv1.ManifestApplied, metav1.ConditionFalse, fieldsLost)
+	w := backends.Workload{ReplicasPath: []string{"spec", "replicas"}}
+	for name, test := range map[string]struct {
+		change func(r *report)
+		left   bool
+	}{
+		"changed":                             {func(*report) {}, true},
+		"held, and changed":                   {func(r *report) { r.annotations[annotationHeld] = "true" }, true},
+		"its revision is gone":                {func(r *report) { delete(r.values, feedbackRevision) }, true},
+		"it is of the revision before":        {func(r *report) { r.values[feedbackRevision] = "r0" }, false},
+		"it is being removed":                 {func(r *report) { r.annotations[annotationRemoving] = "Delete" }, false},
+		"another backend may write it":        {func(r *report) { r.annotations[annotationObserved] = "true" }, false},
+		"the agent is about to put it back":   {func(r *report) { r.forced = true }, false},
+		"the agent could not apply it at all": {func(r *report) { r.conditions[0].Message = "no" }, false},
+	} {
+		r := loadWork(t, lost)
+		r.forced, r.values[feedbackReplicas] = false, int64(7)
+		test.change(&r)
+		o := r.asLeft(r.observe(w), w)
+		if (o.Left != nil) != test.left {
+			t.Errorf("%s: left is %+v", name, o.Left)
+		}
+		if o.Left != nil && (o.Left.Replicas == nil || *o.Left.Replicas != 7 || !o.Current || o.Applied != metav1.ConditionTrue || o.Message != "") {
+			t.Errorf("%s: it is reported as %+v", name, o)
+		}
+	}
+}
+
 // TestWhoHasChangedItIsTold: somebody who changes a field of the manifest on a member is named, with the field, and once. An edit of ours is
 // nobody's change, also of what another backend had before; nor is what the manifest says nothing of.
 func TestWhoHasChangedItIsTold(t *testing.T) {
@@ -495,6 +599,8 @@ func TestForces(t *testing.T) {
 	ssa, readOnly := workv1.UpdateStrategyTypeServerSideApply, workv1.UpdateStrategyTypeReadOnly
 	contested := want
 	contested.contested = true
+	leaving, editing := want, want
+	leaving.leaves, editing.leaves, editing.changes = true, true, true
 	for name, test := range map[string]struct {
 		s    state
 		in   intent
@@ -509,6 +615,12 @@ func TestForces(t *testing.T) {
 		"it goes on until it is won":    {state{strategy: ssa, applied: metav1.ConditionUnknown, forced: true}, want, true},
 		"it is refused for its content": {state{strategy: ssa, applied: metav1.ConditionFalse}, want, false},
 		"it is won":                     {state{strategy: ssa, applied: metav1.ConditionTrue, forced: true}, want, false},
+		"it begins, and is to stay":     {state{strategy: readOnly}, leaving, true},
+		"what is changed stays":         {state{strategy: ssa, applied: metav1.ConditionFalse, conflict: true}, leaving, false},
+		"but not to an edit":            {state{strategy: ssa, applied: metav1.ConditionFalse, conflict: true}, editing, true},
+		"nor before it was delivered":   {state{strategy: ssa, applied: metav1.ConditionFalse, conflict: true, undelivered: true}, leaving, true},
+		"an edit at rest":               {state{strategy: ssa, applied: metav1.ConditionTrue}, editing, true},
+		"an edit that is on its way":    {state{strategy: ssa, applied: metav1.ConditionUnknown, forced: true}, leaving, true},
 	} {
 		if got := test.s.forces(test.in); got != test.want {
 			t.Errorf("%s: %v", name, got)

@@ -44,7 +44,9 @@ type state struct {
 	// forced is true while the agent is told to win over other managers of the object's fields; conflict, when it could not apply because
 	// of them.
 	forced, conflict bool
-	object           presence
+	// undelivered is true when the object on the member is known to be from a manifest before.
+	undelivered bool
+	object      presence
 	// owned is true unless the object is known to have no ownerReference of ours.
 	owned bool
 	// managed is true while another backend may put its marks back; marks are those to take over.
@@ -83,6 +85,8 @@ type intent struct {
 	takeOver bool
 	// contested is true when the manifest was put through a moment ago, and somebody has changed the object again.
 	contested bool
+	// leaves is true when what others have changed on the member stays (spec.drift Report); changes, when there is another manifest to deliver.
+	leaves, changes bool
 	// ready is true when the cluster is in contact: only then what it said about foreign objects counts.
 	ready bool
 	// missing says which prerequisite is awaited; empty when all are met.
@@ -191,7 +195,7 @@ func next(s state, in intent) move {
 		}
 		m.onEvidence = s.probe // what was decided on may have changed
 		m.force = m.clean != "" || s.forces(in)
-		if s.conflict && !m.force {
+		if s.conflict && !m.force && !in.leaves {
 			m.waiting = waitForAgent(in, s.appliedMessage)
 		}
 		return m
@@ -257,7 +261,9 @@ func nextProbing(s state, in intent) move {
 	case in.missing != "":
 		return probe.wait(in.missing)
 	default:
-		return deliver.evidently()
+		m := deliver.evidently()
+		m.force = in.leaves // it may run already, with changes of others from before
+		return m
 	}
 }
 

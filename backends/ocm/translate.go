@@ -177,6 +177,8 @@ func (r report) state() state {
 		s.conflict = r.applied.Status == metav1.ConditionFalse && s.strategy == workv1.UpdateStrategyTypeServerSideApply &&
 			lostToOthers(r.manifestMessage())
 	}
+	runs, _ := r.values[feedbackRevision].(string)
+	s.undelivered = runs != "" && runs != r.revision()
 	s.untouched = r.generation == 1 && s.strategy == workv1.UpdateStrategyTypeReadOnly
 	s.asked, s.again = askedOf(r.annotations[annotationRemoving]), asksAgain(r.annotations[annotationRemoving])
 	s.managed, s.marks = r.isManaged(), r.toTake()
@@ -267,9 +269,7 @@ func (r report) delivered(s state, o backends.ClusterObservation) *backends.Deli
 	}
 	d := &backends.Delivered{Order: backends.Order{UID: r.workUID, Generation: r.generation}}
 	if s.conflict {
-		_, others, _ := strings.Cut(r.manifestMessage(), "Apply failed with ")
-		_, others, _ = strings.Cut(others, ": ")
-		d.Others = strings.Join(strings.Fields(others), " ")
+		d.Others = r.others()
 	}
 	if s.applied != metav1.ConditionTrue && d.Others == "" {
 		return nil
@@ -305,6 +305,11 @@ func (r report) current(workload backends.Workload, o backends.ClusterObservatio
 	if o.Asked != nil && r.values[feedbackReplicas] != int64(*o.Asked) {
 		return false
 	}
+	return r.settled(workload)
+}
+
+// settled tells whether the object's controller has seen it as it is.
+func (r report) settled(workload backends.Workload) bool {
 	// A kind has a field of this name when its controller reports what it has observed; kstatus reads it of others too, of
 	// which many never have it.
 	observes := slices.ContainsFunc(workload.Feedback, func(f backends.FeedbackField) bool {

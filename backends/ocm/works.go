@@ -154,7 +154,9 @@ func (d *Driver) applyWork(
 		wanted: true, hold: target.held(), ready: contact,
 		adopt: target.adopts(p.desired), takeOver: target.mode == backends.ModeAdopt, observe: target.observes(), probe: target.probes(),
 		alone: p.desired.Alone(), contested: d.contests.goesOn(live, s),
+		leaves: p.desired.LeavesDrift(),
 	}
+	in.changes = in.leaves && live != nil && changes(live, target.work)
 	missing, again, err := d.applyFirst(ctx, p, target, contact)
 	if err != nil {
 		return "", err

@@ -34,7 +34,7 @@ var Asked = []string{
 
 // Free are the fields that anybody who may update a FleetWorkload may change, also while nobody answers the webhook: to scale, to suspend and
 // to delete must work always.
-var Free = []string{"replicas", "migration", "deletionPolicy", "suspend", "approval", "revisionHistoryLimit"}
+var Free = []string{"replicas", "migration", "drift", "deletionPolicy", "suspend", "approval", "revisionHistoryLimit"}
 
 // Validator answers admission reviews of FleetWorkloads.
 type Validator struct {

@@ -220,8 +220,16 @@ func row(r Report, revision string) v1alpha1.ClusterStatus {
 	default:
 		out.Health, out.Message = r.State.Health, r.State.Message
 	}
+	if o.Left != nil {
+		out.Message = join(leftMessage(*o.Left), out.Message)
+	}
 	out.Message = shorten(out.Message)
 	return out
+}
+
+// leftMessage says that somebody else's change stays.
+func leftMessage(left backends.Left) string {
+	return "left as somebody else has changed it there (spec.drift Report): " + left.Others
 }
 
 // pausedMessage says that a cluster is paused.

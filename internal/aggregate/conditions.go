@@ -41,11 +41,29 @@ func summarize(status v1alpha1.FleetWorkloadStatus, facts Facts) []metav1.Condit
 	if facts.Other != nil {
 		conditions = append(conditions, independent(facts))
 	}
+	if drifted := drifted(facts); drifted != "" {
+		conditions = append(conditions, condition(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonChangedOnCluster, drifted))
+	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Generation
 		conditions[i].LastTransitionTime = facts.Now
 	}
 	return conditions
+}
+
+// drifted says where others' changes stay, until there is something new to deliver there; empty when they do nowhere.
+func drifted(facts Facts) string {
+	var clusters []string
+	for _, r := range facts.Reports {
+		if r.Observed != nil && r.Observed.Left != nil {
+			clusters = append(clusters, r.Name+": "+r.Observed.Left.Others)
+		}
+	}
+	if len(clusters) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d clusters keep what somebody else has changed there, until there is something new to deliver to them; to have it put "+
+		"back, set spec.drift to Correct: %s", len(clusters), list(clusters))
 }
 
 // independent tells whether the workload needs the other backend of a migration (law 12). The end of a migration vouches for the clusters
@@ -222,8 +240,11 @@ func appliedCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.C
 
 // healthyCondition is the worst of the targets, with what stands against trusting it.
 func healthyCondition(status v1alpha1.FleetWorkloadStatus, facts Facts) metav1.Condition {
-	c := worstHealth(status, facts)
-	c.Message = join(append([]string{c.Message}, facts.Notes...)...)
+	c, notes := worstHealth(status, facts), facts.Notes
+	if c.Status == metav1.ConditionTrue && drifted(facts) != "" {
+		notes = append([]string{"not all is as the spec says, see Drifted"}, notes...)
+	}
+	c.Message = join(append([]string{c.Message}, notes...)...)
 	return c
 }
 

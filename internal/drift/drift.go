@@ -44,8 +44,8 @@ type Change struct {
 	Others string
 	// From and To are the object's generations, where they tell.
 	From, To int64
-	// Held is true when it is not put back for now.
-	Held bool
+	// Held is true when it is not put back for now, and Left when it stays (spec.drift Report).
+	Held, Left bool
 }
 
 // String says it for a person.
@@ -54,6 +54,8 @@ func (c Change) String() string {
 	switch {
 	case c.Others == "":
 		return text + fmt.Sprintf(": generation %d has become %d, while what is delivered has stayed the same", c.From, c.To)
+	case c.Left:
+		text += ", and it is left as it is (spec.drift Report)"
 	case c.Held:
 		text += ", where it is held, so that it is left as it is"
 	default:
@@ -77,7 +79,7 @@ func Look(before Memory, reported []backends.ClusterObservation, generations boo
 		default:
 			next, change, changed := was.compare(is)
 			if after[c.Cluster] = next; changed {
-				change.Cluster, change.Others, change.Held = c.Cluster, c.Delivered.Others, c.Held
+				change.Cluster, change.Others, change.Held, change.Left = c.Cluster, c.Delivered.Others, c.Held, c.Left != nil
 				changes = append(changes, change)
 			}
 		}

@@ -166,6 +166,12 @@ func (d *Decision) examine() error {
 		problems = append(problems, fmt.Sprintf("spec.placement.failover: %s was given up and keeps what it runs; wait until it is back, or "+
 			"until the others are healthy with purge Graceful, or take it off with purge Immediate", brief.List(d.placed.held)))
 	}
+	for _, o := range d.observed.Clusters {
+		if o.Left != nil {
+			problems = append(problems, fmt.Sprintf("spec.drift %q: cluster %s keeps what somebody else has changed there, which would be put back when "+
+				"the workload moves; have the FleetWorkload say it, or set spec.drift to Correct: %s", v1alpha1.DriftPolicyReport, o.Cluster, o.Left.Others))
+		}
+	}
 	for _, name := range d.left() {
 		if c, known := d.fleet.Get(name); known && c.Ready != metav1.ConditionTrue {
 			problems = append(problems, fmt.Sprintf("cluster %s: it is left, still has what it ran, and cannot be reached; wait until it is back, or "+

@@ -282,6 +282,9 @@ func (d *Decision) interpret(target backends.Target, o backends.ClusterObservati
 	if desired == nil {
 		desired = o.Asked
 	}
+	if o.Left != nil && o.Left.Replicas != nil {
+		desired = o.Left.Replicas // it is whole as somebody has changed it
+	}
 	as := reading{target.Manifest, reflect.ValueOf(o.Status).Pointer(), ptr.Deref(desired, 0), desired != nil}
 	if state, known := d.read[as]; known {
 		return &state

@@ -50,6 +50,8 @@ var Fields = []Field{
 	{Path: "overrides.patches", Karmada: "JSON patches", OCM: inOnes},
 	{Path: "migration", Karmada: "suspension and preserveResourcesOnDeletion", OCM: "ReadOnly works", Needs: backends.FeatureModes},
 	{Path: "conflictPolicy", Karmada: "conflictResolution, of each cluster that is still to be taken over; a probe before anything is taken over", OCM: "a ReadOnly work probes first, since OCM always adopts"},
+	{Path: "drift (Correct)", Karmada: "Karmada puts back what it sees changed", OCM: "the agent finds it when it looks, and is told to force"},
+	{Path: "drift (Report)", Karmada: "no", OCM: "the agent applies without force", Needs: backends.FeatureDriftReport},
 	{Path: "deletionPolicy", Karmada: "preserveResourcesOnDeletion", OCM: "deleteOption"},
 	{Path: "suspend", Karmada: "suspension.dispatching", OCM: "works stay as they are", Needs: backends.FeatureHold},
 	{Path: "approval", Karmada: "suspension.dispatching while a change waits", OCM: "works stay as they are while a change waits", Needs: backends.FeatureHold},

@@ -113,6 +113,7 @@ func Query(fw *v1alpha1.FleetWorkload, ref v1alpha1.WorkloadReference, kinds *in
 		},
 		Selectors: placement.Selectors(fw.Spec.Placement),
 		Options:   fw.Spec.BackendOptions, ServiceAccount: fw.Spec.ServiceAccountName,
+		Drift: fw.Spec.Drift,
 	}, kind
 }
 

@@ -237,6 +237,9 @@ func (d *Driver) check(desired backends.Desired) error {
 	if desired.Workload.Namespace == "" && !features[backends.FeatureClusterScoped] {
 		return unsupported("spec.template", "cluster-scoped workloads are not carried")
 	}
+	if desired.Drift == v1alpha1.DriftPolicyReport && !features[backends.FeatureDriftReport] {
+		return unsupported("spec.drift", "what others change is put back")
+	}
 	fleet := backends.Fleet{Clusters: d.backend.fleet()}
 	if unknown := fleet.Unknown(desired.Selectors...); len(unknown) > 0 {
 		return &backends.Error{
