@@ -8,6 +8,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
@@ -55,5 +56,24 @@ func TestACacheThatMayNotWatchIsNotBelieved(t *testing.T) {
 		if err := w.ready(); err != nil {
 			t.Errorf("once %s are granted: %v", path, err)
 		}
+	}
+}
+
+// TestOthersChangesCannotStay (law 10): Karmada puts them back, so that spec.drift Report is refused whatever else is asked for.
+func TestOthersChangesCannotStay(t *testing.T) {
+	d := desiredFor("r1", "one", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2})
+	for drift, refused := range map[v1alpha1.DriftPolicy]bool{"": false, v1alpha1.DriftPolicyCorrect: false, v1alpha1.DriftPolicyReport: true} {
+		d.Drift = drift
+		_, err := render(d, world{})
+		if backends.CodeOf(err) == backends.CodeUnsupported != refused {
+			t.Errorf("%q: %v", drift, err)
+		}
+		if refused && !strings.HasPrefix(err.Error(), `spec.drift "Report": Karmada puts back what others change`) {
+			t.Errorf("it says %v", err)
+		}
+	}
+	d.Targets = nil
+	if _, err := render(d, world{}); backends.CodeOf(err) != backends.CodeUnsupported {
+		t.Errorf("before clusters are chosen: %v", err)
 	}
 }

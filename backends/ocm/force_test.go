@@ -365,6 +365,9 @@ func TestOthersChangesStay(t *testing.T) {
 			_ = unstructured.SetNestedField(obj.Object, int64(5), "spec", "replicas")
 		})
 	}
+	takenOut := func(s *shared) {
+		s.write(kubectlManager, func(obj *unstructured.Unstructured) { unstructured.RemoveNestedField(obj.Object, "spec", "replicas") })
+	}
 	edited := func(s *shared) { s.renders(deploymentOf("two", 2)) }
 	for name, test := range map[string]struct {
 		happens  []func(s *shared)
@@ -374,13 +377,16 @@ func TestOthersChangesStay(t *testing.T) {
 		// writes are the driver's, at most.
 		writes int
 	}{
-		"nothing":                    {nil, "one", 2, "", 0},
-		"an edit":                    {[]func(s *shared){edited}, "two", 2, "", 2},
-		"changed by hand":            {[]func(s *shared){byHand}, "by hand", 2, `.spec.template.spec.containers[name="main"].image`, 0},
-		"scaled by hand":             {[]func(s *shared){scaled}, "one", 5, ".spec.replicas", 0},
-		"changed, then edited":       {[]func(s *shared){scaled, edited}, "two", 2, "", 2},
-		"edited, then changed":       {[]func(s *shared){edited, byHand}, "by hand", 2, `.spec.template.spec.containers[name="main"].image`, 2},
-		"changed, and changed back":  {[]func(s *shared){byHand, func(s *shared) { s.write(kubectlManager, setImage("one")) }}, "one", 2, "", 0},
+		"nothing":                   {nil, "one", 2, "", 0},
+		"an edit":                   {[]func(s *shared){edited}, "two", 2, "", 2},
+		"changed by hand":           {[]func(s *shared){byHand}, "by hand", 2, `.spec.template.spec.containers[name="main"].image`, 0},
+		"scaled by hand":            {[]func(s *shared){scaled}, "one", 5, ".spec.replicas", 0},
+		"changed, then edited":      {[]func(s *shared){scaled, edited}, "two", 2, "", 2},
+		"edited, then changed":      {[]func(s *shared){edited, byHand}, "by hand", 2, `.spec.template.spec.containers[name="main"].image`, 2},
+		"changed, and changed back": {[]func(s *shared){byHand, func(s *shared) { s.write(kubectlManager, setImage("one")) }}, "one", 2, "", 0},
+		"taken out":                 {[]func(s *shared){takenOut}, "one", 2, "", 0}, // it is nobody's, so that nobody can be told
+		"taken out, and changed": {[]func(s *shared){func(s *shared) { takenOut(s); byHand(s) }}, "by hand", 0,
+			`.spec.template.spec.containers[name="main"].image`, 0},
 		"changed and edited at once": {[]func(s *shared){func(s *shared) { scaled(s); edited(s) }}, "two", 2, "", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -422,6 +428,22 @@ func TestOthersChangesStay(t *testing.T) {
 				t.Error("it is not put back")
 			}
 		})
+	}
+}
+
+// TestTheFirstDeliveryGoesOverWhatIsThere: what was never delivered cannot stay as it is, also when it is the first that a new ManifestWork
+// does: it was lost, with what it had delivered, and the workload may have been edited meanwhile.
+func TestTheFirstDeliveryGoesOverWhatIsThere(t *testing.T) {
+	leaving := want
+	leaving.leaves = true
+	asked := state{
+		exists: true, strategy: workv1.UpdateStrategyTypeReadOnly, deletion: workv1.DeletePropagationPolicyTypeOrphan, applied: metav1.ConditionTrue,
+		object: presenceOurs,
+	}
+	for in, force := range map[intent]bool{want: false, leaving: true} {
+		if m := next(asked, in); m.write != writeWork || m.strategy != workv1.UpdateStrategyTypeServerSideApply || m.force != force {
+			t.Errorf("leaves %t: %+v", in.leaves, m)
+		}
 	}
 }
 

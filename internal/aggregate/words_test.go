@@ -7,12 +7,47 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
+
+// TestWhatIsLeftIsTold (spec.drift Report): the condition is there as long as something is left, names each cluster, and stands in the way of
+// nothing; the row says it beside what is to be said of the object as it is.
+func TestWhatIsLeftIsTold(t *testing.T) {
+	byHand := func(who string) func(*Report) {
+		return func(r *Report) { r.Observed.Left = &backends.Left{Others: who} }
+	}
+	left := facts(healthy("m1", 2), change(healthy("m2", 5), byHand("ann")), change(healthy("m3", 5), byHand("bob")))
+	status := Fleet(v1alpha1.FleetWorkloadStatus{}, left)
+	drifted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrifted)
+	if drifted == nil || drifted.Status != metav1.ConditionTrue || !strings.HasPrefix(drifted.Message, "2 clusters keep") ||
+		!strings.HasSuffix(drifted.Message, "m2: ann, m3: bob") || drifted.ObservedGeneration != 3 {
+		t.Errorf("the condition is %+v", drifted)
+	}
+	readyNow := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if readyNow.Status != metav1.ConditionTrue || !strings.HasSuffix(readyNow.Message, "; not all is as the spec says, see Drifted") {
+		t.Errorf("Ready is %+v", readyNow)
+	}
+	broken := facts(change(healthy("m1", 2), func(r *Report) {
+		byHand("ann")(r)
+		r.State.Health, r.State.Message = v1alpha1.HealthDegraded, "no image"
+	}))
+	after := Fleet(status, broken)
+	if got := after.Clusters[0]; got.Health != v1alpha1.HealthDegraded ||
+		got.Message != "left as somebody else has changed it there (spec.drift Report): ann; no image" {
+		t.Errorf("the row is %s: %s", got.Health, got.Message)
+	}
+	if c := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDrifted); !c.LastTransitionTime.Equal(&drifted.LastTransitionTime) {
+		t.Errorf("it has begun anew: %+v", c)
+	}
+	if whole := Fleet(after, facts(healthy("m1", 2))); meta.FindStatusCondition(whole.Conditions, v1alpha1.ConditionDrifted) != nil {
+		t.Error("nothing is left, and it is said")
+	}
+}
 
 // TestWhatARowSays: what people read of one cluster.
 func TestWhatARowSays(t *testing.T) {

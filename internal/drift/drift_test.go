@@ -41,6 +41,8 @@ func unproven(c *backends.ClusterObservation) { c.Delivered = nil }
 
 func held(c *backends.ClusterObservation) { c.Held = true }
 
+func left(c *backends.ClusterObservation) { c.Left = &backends.Left{} }
+
 // step is a report, and how long after the one before it comes.
 type step struct {
 	after time.Duration
@@ -85,6 +87,8 @@ func TestLook(t *testing.T) {
 		"named of a new order":         {steps: []step{{0, report(0)}, {later, report(0, order(2), others(edit))}}},
 		"named, and whole, and named":  {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {soon, report(0)}, {soon, report(0, others(edit))}}, expect: named + "; " + named},
 		"named, and put back by force": {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {soon, report(0, order(2), unproven)}, {soon, report(0, order(3))}}, expect: named},
+		"named where it is left": {steps: []step{{0, report(0)}, {soon, report(0, left, held, others(edit))}, {later, report(0, left, others(edit))}},
+			expect: strings.Replace(named, "it is put back", "it is left as it is (spec.drift Report)", 1)},
 		"named where it is held": {steps: []step{{0, report(0, held)}, {soon, report(0, held, others(edit))}},
 			expect: strings.Replace(named, "and it is put back", "where it is held, so that it is left as it is", 1)},
 	} {

@@ -259,10 +259,13 @@ func TestWhatStandsAgainstAMove(t *testing.T) {
 		change func(*Decision)
 		want   string
 	}{
-		"nothing":                       {func(*Decision) {}, ""},
-		"it is suspended":               {func(d *Decision) { d.in.FleetWorkload.Spec.Suspend = ptr.To(true) }, "spec.suspend: while it is true nothing changes hands"},
-		"a cluster is paused":           {func(d *Decision) { d.placed.pinned = map[string]*int32{"m1": nil} }, "spec.placement.paused: m1 must not change"},
-		"a cluster is given up":         {func(d *Decision) { d.placed.held = []string{"m2"} }, "spec.placement.failover: m2 was given up and keeps what it runs"},
+		"nothing":               {func(*Decision) {}, ""},
+		"it is suspended":       {func(d *Decision) { d.in.FleetWorkload.Spec.Suspend = ptr.To(true) }, "spec.suspend: while it is true nothing changes hands"},
+		"a cluster is paused":   {func(d *Decision) { d.placed.pinned = map[string]*int32{"m1": nil} }, "spec.placement.paused: m1 must not change"},
+		"a cluster is given up": {func(d *Decision) { d.placed.held = []string{"m2"} }, "spec.placement.failover: m2 was given up and keeps what it runs"},
+		"something is left": {func(d *Decision) {
+			d.observed.Clusters = []backends.ClusterObservation{{Cluster: "m2", Left: &backends.Left{Others: "by hand"}}}
+		}, `spec.drift "Report": cluster m2 keeps what somebody else has changed there, which would be put back`},
 		"the other backend is away":     {func(d *Decision) { d.in.Sides["two"].Err = away }, `backend "two": away`},
 		"the other backend cannot tell": {func(d *Decision) { d.in.Trial.Err = away }, "backend two: away"},
 	} {

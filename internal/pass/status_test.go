@@ -210,16 +210,19 @@ func TestWhatAClusterIsMeasuredBy(t *testing.T) {
 	for name, test := range map[string]struct {
 		target  backends.Target
 		asked   *int32
+		left    *backends.Left
 		desired int32
 	}{
-		"by its target":       {backends.Target{Replicas: &three}, ptr.To(int32(2)), 3},
-		"by what it was told": {backends.Target{}, &three, 3},
-		"by nothing known":    {backends.Target{}, nil, -1},
+		"by its target":             {backends.Target{Replicas: &three}, ptr.To(int32(2)), nil, 3},
+		"by what it was told":       {backends.Target{}, &three, nil, 3},
+		"by nothing known":          {backends.Target{}, nil, nil, -1},
+		"by what somebody has left": {backends.Target{Replicas: &three}, &three, &backends.Left{Replicas: ptr.To(int32(5))}, 5},
+		"by its target, unreported": {backends.Target{Replicas: &three}, &three, &backends.Left{}, 3},
 	} {
 		d := moving(t)
 		d.work.kind = d.work.plan.Kind
 		o := reports(d, "m1")[0]
-		o.Asked = test.asked
+		o.Asked, o.Left = test.asked, test.left
 		if got := d.interpret(test.target, o); got == nil || ptr.Deref(got.Desired, -1) != test.desired {
 			t.Errorf("%s: %+v", name, got)
 		}
