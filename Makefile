@@ -26,6 +26,11 @@ VERSION ?=
 ifneq ($(LAB_MEMBERS),)
 export LAB_MEMBERS
 endif
+# Versions that a new test fleet has instead of its usual ones; see docs/versions.md.
+export KARMADA ?=
+export OCM ?=
+export KRUISE ?=
+export KUBERNETES ?=
 
 BIN := bin
 CHART := charts/fleetworkload
@@ -46,7 +51,7 @@ demo: ## Show the operator at work on a small fleet
 	@go run ./hack/demo
 
 .PHONY: lab-up
-lab-up: ## Start the test fleet and leave it running (LAB_MEMBERS=n)
+lab-up: ## Start the test fleet and leave it running (LAB_MEMBERS=n; KARMADA=, OCM=, KRUISE=, KUBERNETES= choose versions)
 	@go run ./e2e/lab/cmd/lab up
 
 .PHONY: lab-status
@@ -118,11 +123,11 @@ test-api: ## Run the tests that need an API server (built and started by the tes
 	phase 'tests on a real API server' go test -vet=off -tags api -count=1 -timeout 20m $$packages
 
 .PHONY: e2e
-e2e: ## Run drivers, scenarios and a short soak, each on fleets of their own (LAB_DIR=.lab reuses one)
+e2e: ## Run drivers, scenarios and a short soak, each on fleets of their own (LAB_DIR=.lab reuses one; versions as for lab-up)
 	@hack/e2e drivers scenarios soak
 
 .PHONY: drivers
-drivers: ## Run the drivers' suites (LAB_DIR=.lab reuses a fleet)
+drivers: ## Run the drivers' suites (LAB_DIR=.lab reuses a fleet; versions as for lab-up)
 	@hack/e2e drivers
 
 .PHONY: scenarios

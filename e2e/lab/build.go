@@ -35,11 +35,8 @@ const (
 )
 
 const (
+	kubernetesModule  = "k8s.io/kubernetes"
 	kubernetesVersion = "v1.35.4"
-	// versionFlags must be linked in: clients cannot parse the version of a bare build.
-	versionFlags = "-X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
-		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=35" +
-		" -X k8s.io/client-go/pkg/version.gitVersion=" + kubernetesVersion
 )
 
 // binary is one program of the fleet: family names the module file under components/ that pins it.
@@ -83,10 +80,10 @@ var agentResync = &patch{
 // connection to etcd is made anew (https://github.com/kubernetes/kubernetes/issues/140911).
 var binaries = []binary{
 	{"etcd", "shared", "go.etcd.io/etcd/server/v3", "", nil},
-	{"kube-apiserver", "shared", "k8s.io/kubernetes/cmd/kube-apiserver", versionFlags, nil},
-	{"kube-controller-manager", "shared", "k8s.io/kubernetes/cmd/kube-controller-manager", versionFlags, nil},
-	{"kube-scheduler", "shared", "k8s.io/kubernetes/cmd/kube-scheduler", versionFlags, nil},
-	{"kubectl", "shared", "k8s.io/kubernetes/cmd/kubectl", versionFlags, nil},
+	{"kube-apiserver", "shared", kubernetesModule + "/cmd/kube-apiserver", versionFlags(kubernetesVersion), nil},
+	{"kube-controller-manager", "shared", kubernetesModule + "/cmd/kube-controller-manager", versionFlags(kubernetesVersion), nil},
+	{"kube-scheduler", "shared", kubernetesModule + "/cmd/kube-scheduler", versionFlags(kubernetesVersion), nil},
+	{"kubectl", "shared", kubernetesModule + "/cmd/kubectl", versionFlags(kubernetesVersion), nil},
 	{"kwok", "kwok", kwokModule + "/cmd/kwok", "", nil},
 	{"kruise-manager", "kruise", kruiseModule, "", kruiseHost},
 	{"karmada-aggregated-apiserver", "shared", karmadaModule + "/cmd/aggregated-apiserver", "", nil},
@@ -101,15 +98,16 @@ var binaries = []binary{
 
 // builder finds or builds the binaries.
 type builder struct {
-	source string // folder of this package
-	cache  string
-	out    io.Writer
+	source   string // folder of this package
+	cache    string
+	versions map[string]string // module -> the version that was chosen instead of that of components/
+	out      io.Writer
 
 	mu   sync.Mutex
 	dirs map[string]string // family -> cache folder, module -> its folder
 }
 
-func newBuilder(ctx context.Context, out io.Writer) (*builder, error) {
+func newBuilder(ctx context.Context, versions map[string]string, out io.Writer) (*builder, error) {
 	source, err := sourceDir(ctx)
 	if err != nil {
 		return nil, err
@@ -118,7 +116,8 @@ func newBuilder(ctx context.Context, out io.Writer) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &builder{source: source, cache: cache, out: out, dirs: map[string]string{}}, nil
+	b := &builder{source: source, cache: cache, versions: versions, out: out, dirs: map[string]string{}}
+	return b, b.provideChosen(ctx)
 }
 
 // cacheRoot is the folder of what all fleets of this user share.
@@ -168,6 +167,9 @@ func (b *builder) moduleDir(ctx context.Context, family, module string) (string,
 	if dir, ok := b.dirs[module]; ok {
 		return dir, nil
 	}
+	if version, ok := b.versions[module]; ok {
+		family = familyOf(module, version)
+	}
 	at := b.familyDir(family)
 	dir, err := goTool(ctx, at, nil, "list", "-m", "-f", "{{.Dir}}", module)
 	if err == nil && dir == "" {
@@ -182,7 +184,11 @@ func (b *builder) moduleDir(ctx context.Context, family, module string) (string,
 	return dir, nil
 }
 
+// familyDir is the folder of a family's module files: in components/, or in the cache for one of a chosen version.
 func (b *builder) familyDir(family string) string {
+	if strings.Contains(family, "@") {
+		return filepath.Join(b.cache, "modules", family)
+	}
 	return filepath.Join(b.source, "components", family)
 }
 
@@ -207,6 +213,9 @@ func (b *builder) cacheDir(ctx context.Context, family string) (string, error) {
 		hash.Write(data)
 	}
 	for _, bin := range binaries {
+		if chosen := b.chosen(bin); chosen.family == family {
+			bin = chosen
+		}
 		if bin.family == family {
 			fmt.Fprintln(hash, buildArgs(bin, ""), bin.patch)
 		}
@@ -227,6 +236,7 @@ func (b *builder) build(ctx context.Context, names ...string) (map[string]string
 		if len(names) > 0 && !slices.Contains(names, bin.name) {
 			continue
 		}
+		bin = b.chosen(bin)
 		dir, err := b.cacheDir(ctx, bin.family)
 		if err != nil {
 			return nil, fmt.Errorf("build %s: %w", bin.name, err)

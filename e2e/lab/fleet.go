@@ -170,7 +170,16 @@ func (f *Fleet) claim(opts Options) error {
 	if len(f.state.Members) > 0 && f.state.DifferentNames != opts.DifferentNames {
 		return fmt.Errorf("the fleet in %s was made with other cluster names: take it down first", f.dir)
 	}
+	chosen, err := chosenVersions()
+	if err != nil {
+		return err
+	}
+	versions, err := f.state.agreed(chosen)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.dir, err)
+	}
 	return f.state.update(func() {
+		f.state.Versions = versions
 		f.state.DifferentNames = opts.DifferentNames
 		f.state.WithoutWorkflows = opts.WithoutWorkflows && (len(f.state.Members) == 0 || f.state.WithoutWorkflows)
 		for i := range opts.Members {
@@ -186,7 +195,7 @@ func (f *Fleet) claim(opts Options) error {
 func (f *Fleet) provide(ctx context.Context, names ...string) error {
 	var err error
 	if f.builder == nil { // it keeps what the go command has told it
-		if f.builder, err = newBuilder(ctx, f.out); err != nil {
+		if f.builder, err = newBuilder(ctx, f.state.Versions, f.out); err != nil {
 			return err
 		}
 	}

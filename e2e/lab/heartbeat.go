@@ -110,7 +110,7 @@ func (f *Fleet) managedClusterStatus(ctx context.Context, m Member, cluster *uns
 	nodes := len(m.nodeZones())
 	capacity := object{"cpu": fmt.Sprint(nodes * nodeCPU), "memory": fmt.Sprintf("%dGi", nodes*nodeMemoryGi)}
 	return object{
-		"conditions": conditions, "capacity": capacity, "allocatable": capacity, "version": object{"kubernetes": kubernetesVersion},
+		"conditions": conditions, "capacity": capacity, "allocatable": capacity, "version": object{"kubernetes": f.state.kubernetes()},
 		"clusterClaims": []any{
 			object{"name": "id.k8s.io", "value": id},
 			object{"name": "platform.open-cluster-management.io", "value": m.Provider},

@@ -27,11 +27,13 @@ type state struct {
 	mu   sync.Mutex
 	path string
 
-	DifferentNames   bool                `json:"differentNames,omitempty"`
-	WithoutWorkflows bool                `json:"withoutWorkflows,omitempty"`
-	Ports            map[string]int      `json:"ports"`
-	Processes        map[string]*process `json:"processes"`
-	Members          []Member            `json:"members"`
+	DifferentNames   bool `json:"differentNames,omitempty"`
+	WithoutWorkflows bool `json:"withoutWorkflows,omitempty"`
+	// Versions were chosen by the environment, by module; that of all others is the one of components/.
+	Versions  map[string]string   `json:"versions,omitempty"`
+	Ports     map[string]int      `json:"ports"`
+	Processes map[string]*process `json:"processes"`
+	Members   []Member            `json:"members"`
 	// Tokens of the members' users: member -> service account -> token.
 	Tokens map[string]map[string]string `json:"tokens"`
 }
@@ -46,7 +48,7 @@ func loadState(dir string) (*state, error) {
 func (s *state) reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.DifferentNames, s.WithoutWorkflows, s.Members = false, false, nil
+	s.DifferentNames, s.WithoutWorkflows, s.Versions, s.Members = false, false, nil, nil
 	s.Ports, s.Processes, s.Tokens = map[string]int{}, map[string]*process{}, map[string]map[string]string{}
 	data, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
