@@ -49,9 +49,23 @@ func (s *state) agreed(chosen map[string]string) (map[string]string, error) {
 		return chosen, nil
 	}
 	if len(chosen) > 0 {
-		return nil, fmt.Errorf("the fleet was made with other versions (chosen: %v, now: %v): take it down first", s.Versions, chosen)
+		return nil, fmt.Errorf("the fleet was made with %s, not with %s: take it down first", written(s.Versions), written(chosen))
 	}
 	return s.Versions, nil
+}
+
+// written are versions as somebody has chosen them.
+func written(versions map[string]string) string {
+	var words []string
+	for _, c := range choices {
+		if version, ok := versions[c.module]; ok {
+			words = append(words, c.env+"="+version)
+		}
+	}
+	if words == nil {
+		return "the usual versions"
+	}
+	return strings.Join(words, " ")
 }
 
 // kubernetes is the version of the API servers.

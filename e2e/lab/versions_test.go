@@ -32,8 +32,10 @@ func TestAFleetKeepsTheVersionsItWasMadeWith(t *testing.T) {
 		t.Errorf("Kubernetes is %q, want the version that the fleet was made with", got)
 	}
 	t.Setenv("KARMADA", "v1.18.1")
-	if err := again.claim(Options{Members: 2}); err == nil {
-		t.Error("the fleet was taken for one of another version")
+	err = again.claim(Options{Members: 2})
+	const want = "made with KARMADA=v1.16.0 KUBERNETES=v1.34.1, not with KARMADA=v1.18.1"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("asked for another version the fleet says %v, want %q", err, want)
 	}
 }
 
