@@ -34,7 +34,7 @@ func TestMakeTargets(t *testing.T) {
 				name, _, isVariable := strings.Cut(word, "=")
 				target := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `:`)
 				if isVariable {
-					target = regexp.MustCompile(`\$[({](or \$\()?` + regexp.QuoteMeta(name) + `\b`)
+					target = regexp.MustCompile(`(?m)(\$[({](or \$\()?|^export )` + regexp.QuoteMeta(name) + `\b`)
 				}
 				if !target.Match(makefile) {
 					t.Errorf("%s: the Makefile has no %s", command.Where, name)
