@@ -167,6 +167,9 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 			continue // it is in Selection.Unfit
 		}
 		o := r.observe(query.Workload)
+		if o.Delivered == nil && o.UID != "" && o.Presence == backends.PresenceActive {
+			o.Delivered = d.contests.lost(r)
+		}
 		if query.LeavesDrift() {
 			o = r.asLeft(o, query.Workload)
 		}

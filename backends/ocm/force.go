@@ -128,6 +128,9 @@ type contests struct {
 type contest struct {
 	manifest string
 	at       time.Time
+	// order is the generation of the ManifestWork that was lost, and others are who has changed what.
+	order  int64
+	others string
 }
 
 // goesOn tells whether a ManifestWork's manifest was put through a moment ago, and lost again.
@@ -138,8 +141,20 @@ func (c *contests) goesOn(work *unstructured.Unstructured, s state) bool {
 // note remembers a move by which the manifest is put through.
 func (c *contests) note(work *unstructured.Unstructured, s state, m move) {
 	if s.conflict && m.force {
-		c.add(work.GetUID(), hashOf(firstManifest(work)), time.Now())
+		c.add(work.GetUID(), contest{hashOf(firstManifest(work)), time.Now(), work.GetGeneration(), s.others})
 	}
+}
+
+// lost is what others have changed and the agent is about to put back. It may have told so between two looks at the ManifestWork, the one that
+// is told of and the one that is acted on: then nobody else has seen it.
+func (c *contests) lost(r report) *backends.Delivered {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, known := c.by[r.workUID]
+	if !known || !r.forced || last.others == "" || last.order >= r.generation {
+		return nil
+	}
+	return &backends.Delivered{Order: backends.Order{UID: r.workUID, Generation: last.order}, Others: last.others}
 }
 
 func (c *contests) fought(work types.UID, manifest string, now time.Time) bool {
@@ -149,13 +164,13 @@ func (c *contests) fought(work types.UID, manifest string, now time.Time) bool {
 	return known && last.manifest == manifest && now.Before(last.at.Add(contestPace))
 }
 
-func (c *contests) add(work types.UID, manifest string, now time.Time) {
+func (c *contests) add(work types.UID, now contest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by == nil {
 		c.by = map[types.UID]contest{}
 	}
-	c.by[work] = contest{manifest, now}
+	c.by[work] = now
 }
 
 func (c *contests) forget(work types.UID) {

@@ -354,6 +354,39 @@ func TestOthersChangesAreUndone(t *testing.T) {
 	}
 }
 
+// TestWhatIsPutBackIsTold: what others have changed is told of while it is put back, although nobody has looked between the agent's word and the
+// order to win.
+func TestWhatIsPutBackIsTold(t *testing.T) {
+	s := newShared(t, deploymentOf("one", 2))
+	s.pass(adopt)
+	s.looks()
+	s.settle(want)
+	lost := func() *backends.Delivered {
+		t.Helper()
+		r, err := readWork(s.work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.contests.lost(r)
+	}
+	if got := lost(); got != nil {
+		t.Errorf("nothing was changed, and told is %+v", got)
+	}
+	s.write(kubectlManager, setImage("by hand"))
+	s.looks()
+	order := s.work.GetGeneration()
+	s.pass(want)
+	got := lost()
+	if got == nil || got.Order != (backends.Order{UID: "w1", Generation: order}) || !strings.Contains(got.Others, `"kubectl-edit"`) {
+		t.Errorf("while it is put back, told is %+v", got)
+	}
+	s.looks()
+	s.settle(want)
+	if got := lost(); got != nil || s.image() != "one" {
+		t.Errorf("it is put back: %q, and told is %+v", s.image(), got)
+	}
+}
+
 // TestOthersChangesStay: with spec.drift Report, what somebody has changed stays as long as there is nothing new to deliver, and an edit is
 // delivered whole, whether the change was noticed before or not.
 func TestOthersChangesStay(t *testing.T) {

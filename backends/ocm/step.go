@@ -42,8 +42,9 @@ type state struct {
 	applied        metav1.ConditionStatus
 	appliedMessage string
 	// forced is true while the agent is told to win over other managers of the object's fields; conflict, when it could not apply because
-	// of them.
+	// of them. others are who has changed what.
 	forced, conflict bool
+	others           string
 	// undelivered is true when the object on the member is known to be from a manifest before.
 	undelivered bool
 	object      presence

@@ -172,7 +172,7 @@ func (r report) state() state {
 	}
 	if r.applied != nil {
 		s.applied = r.applied.Status
-		s.appliedMessage = r.message()
+		s.appliedMessage, s.others = r.message(), r.others()
 		s.notServed = r.applied.Status == metav1.ConditionFalse && kindNotServed(r.manifestMessage())
 		s.conflict = r.applied.Status == metav1.ConditionFalse && s.strategy == workv1.UpdateStrategyTypeServerSideApply &&
 			lostToOthers(r.manifestMessage())
