@@ -8,9 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	pointer "k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -381,6 +384,64 @@ func TestPauses(t *testing.T) {
 		}
 		if q.Len() != 0 {
 			t.Errorf("%d are there twice", q.Len())
+		}
+	})
+}
+
+// TestNumbersAloneWait: while many clusters are to answer, a status that differs in numbers alone is written each few seconds, and every other
+// one at once.
+func TestNumbersAloneWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		statusOf := func(applied int32, change func(*v1alpha1.FleetWorkloadStatus)) v1alpha1.FleetWorkloadStatus {
+			status := v1alpha1.FleetWorkloadStatus{
+				Revision: "r1", ReadyReplicas: &applied,
+				ClusterSummary: &v1alpha1.ClusterSummary{Total: pointer.To[int32](100), Applied: &applied},
+				Clusters:       []v1alpha1.ClusterStatus{{Name: "a", Replicas: &applied}},
+				Placement: &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{
+					{Name: "a", Replicas: pointer.To[int32](2), State: v1alpha1.ClusterShareJoining}, {Name: "b", Replicas: pointer.To[int32](2)},
+				}},
+				Conditions: []metav1.Condition{{
+					Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Progressing", Message: fmt.Sprint(applied, " of 100"),
+				}},
+			}
+			if change != nil {
+				change(&status)
+			}
+			return status
+		}
+		for name, c := range map[string]struct {
+			applied int32
+			change  func(*v1alpha1.FleetWorkloadStatus)
+			later   time.Duration
+		}{
+			"many are to answer": {applied: 80, later: statusPace - time.Second},
+			"few are to answer":  {applied: 81},
+			"another revision":   {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
+			"another reason":     {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
+			"nothing is chosen":  {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement = nil }},
+			"it arrives on one": {applied: 50, later: statusPace - time.Second, change: func(s *v1alpha1.FleetWorkloadStatus) {
+				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
+			}},
+			"one is given more":       {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement.Clusters[0].Replicas = pointer.To[int32](3) }},
+			"one is measured by less": {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement.Clusters[1].Baseline = pointer.To[int32](1) }},
+			"one is another":          {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement.Clusters[0].Name = "c" }},
+		} {
+			r := &Reconciler{Clock: clock.RealClock{}}
+			fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}, Status: statusOf(1, nil)}
+			r.written.remember(fw, time.Now())
+			time.Sleep(time.Second)
+			status := statusOf(c.applied, c.change)
+			r.begun.note(client.ObjectKeyFromObject(fw), status, time.Now())
+			if later := r.later(fw, status); later != c.later {
+				t.Errorf("%s: it waits for %s, want %s", name, later, c.later)
+			}
+			time.Sleep(statusPace)
+			if later := r.later(fw, status); later > 0 {
+				t.Errorf("%s: it waits for %s more", name, later)
+			}
+			if status.Conditions[0].Message == "" || status.Clusters == nil {
+				t.Errorf("%s: what is compared is not what is written: %+v", name, status)
+			}
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,7 +39,9 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 	}
 	if !result.Unchanged {
 		r.begun.note(client.ObjectKeyFromObject(fw), result.Status, r.Clock.Now())
-		if err := r.writeStatus(ctx, fw, result.Status); err != nil {
+		if later := r.later(fw, result.Status); later > 0 {
+			result.Again = soonest(result.Again, later)
+		} else if err := r.writeStatus(ctx, fw, result.Status); err != nil {
 			if conflict(err) {
 				return ctrl.Result{}, err
 			}
@@ -116,6 +119,58 @@ func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload
 	r.announce(ctx, fw, status)
 	r.announceMigration(fw, fw.Status.Migration, status.Migration)
 	return nil
+}
+
+const (
+	// statusPace is how often the status of a FleetWorkload is written for numbers alone while manyAnswers or more clusters are to answer: an
+	// API server takes as long for a status with a row for each of a hundred clusters as for three ManifestWorks.
+	statusPace  = 3 * time.Second
+	manyAnswers = 20
+)
+
+// later is for how long the write of a status may wait, 0 when it may not. Decisions are written at once, and what a person waits for.
+func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) time.Duration {
+	key := client.ObjectKeyFromObject(fw)
+	before, after := withoutNumbers(fw.Status), withoutNumbers(status)
+	after.Placement = withoutArrivals(before.Placement, after.Placement)
+	if r.begun.unanswered(key) < manyAnswers || !equality.Semantic.DeepEqual(before, after) {
+		return 0
+	}
+	return statusPace - r.Clock.Now().Sub(r.written.last(key))
+}
+
+// withoutNumbers is a status without what clusters report from one moment to the next.
+func withoutNumbers(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
+	status.Clusters, status.ClusterSummary, status.Truncated = nil, nil, nil
+	status.Ready, status.ClustersReady = "", ""
+	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.AvailableReplicas = nil, nil, nil, nil
+	status.Conditions = slices.Clone(status.Conditions)
+	for i := range status.Conditions {
+		status.Conditions[i].Message = ""
+	}
+	return status
+}
+
+// withoutArrivals is a record as if nothing had arrived on clusters since the one before. What arrives is read anew in each pass.
+func withoutArrivals(before, record *v1alpha1.PlacementRecord) *v1alpha1.PlacementRecord {
+	if before == nil || record == nil || len(before.Clusters) != len(record.Clusters) {
+		return record
+	}
+	record = record.DeepCopy()
+	for i, was := range before.Clusters {
+		if is := &record.Clusters[i]; was.State == v1alpha1.ClusterShareJoining && was.Name == is.Name {
+			is.State, is.Baseline, is.PendingBaseline = was.State, was.Baseline, was.PendingBaseline
+		}
+	}
+	return record
+}
+
+// soonest is the shorter of two times to wait, of which 0 is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, fw *v1alpha1.FleetWorkload) error {

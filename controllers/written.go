@@ -60,6 +60,13 @@ func (w *writes) ahead(obj client.Object) (since time.Time, is bool) {
 	return last.at, err == nil && order < 0
 }
 
+// last is when the object was last written, as far as is known.
+func (w *writes) last(key types.NamespacedName) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.by[key].at
+}
+
 // forget is called when the object is gone.
 func (w *writes) forget(key types.NamespacedName) {
 	w.mu.Lock()
