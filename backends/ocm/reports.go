@@ -18,6 +18,8 @@ type reports struct {
 type remembered struct {
 	version string
 	report  *report
+	// served is what servedVersions reads; nil until it was asked for.
+	served *[]string
 	// wanted are the marks of a ManifestWork that this version was found to be equal to.
 	wanted marks
 }
@@ -47,6 +49,21 @@ func (r *reports) of(obj *unstructured.Unstructured) *remembered {
 		r.by[obj.GetUID()] = m
 	}
 	return m
+}
+
+// servedVersions is the function of that name. What it returns must not be changed.
+func (r *reports) servedVersions(obj *unstructured.Unstructured) []string {
+	r.mu.Lock()
+	known := r.of(obj).served
+	r.mu.Unlock()
+	if known != nil {
+		return *known
+	}
+	served := servedVersions(obj)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of(obj).served = &served
+	return served
 }
 
 // read is readWork. The report must not be changed.

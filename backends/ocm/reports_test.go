@@ -1,6 +1,7 @@
 package ocm
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,6 +59,24 @@ func TestReportsRead(t *testing.T) {
 			if err != nil || read.annotations[annotationHeld] != version {
 				t.Errorf("version %s: got %+v, %v", version, read.annotations, err)
 			}
+		}
+	}
+}
+
+// What a cluster serves is of the version it was read from.
+func TestReportsServed(t *testing.T) {
+	var r reports
+	work := newObject(manifestWorkGVK, "c", "w")
+	work.SetUID("u")
+	for version, served := range map[string]string{"1": "v1", "2": "v1beta1"} {
+		work.SetResourceVersion(version)
+		work.Object["status"] = `{"resourceStatus":{"manifests":[{"resourceMeta":{"kind":"CustomResourceDefinition"},"statusFeedback":{"values":[
+			{"name":"` + served + `","fieldValue":{"type":"Boolean","boolean":true}}]}}]}}`
+		for range 2 {
+			if got := r.servedVersions(work); !slices.Equal(got, []string{served}) {
+				t.Errorf("version %s: got %v, want %s", version, got, served)
+			}
+			work.Object["status"] = "" // it is not read again
 		}
 	}
 }

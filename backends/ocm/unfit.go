@@ -58,7 +58,7 @@ func (d *Driver) serves(ctx context.Context, workload backends.Workload, chosen 
 		if _, is := slices.BinarySearch(chosen, work.GetNamespace()); !is {
 			continue
 		}
-		if versions := servedVersions(work); len(versions) > 0 {
+		if versions := d.reports.servedVersions(work); len(versions) > 0 {
 			known[work.GetNamespace()] = versions
 		}
 	}
