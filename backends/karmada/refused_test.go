@@ -72,7 +72,7 @@ func TestOthersChangesCannotStay(t *testing.T) {
 			t.Errorf("it says %v", err)
 		}
 	}
-	d.Targets = nil
+	d.Drift, d.Targets = v1alpha1.DriftPolicyReport, nil
 	if _, err := render(d, world{}); backends.CodeOf(err) != backends.CodeUnsupported {
 		t.Errorf("before clusters are chosen: %v", err)
 	}
