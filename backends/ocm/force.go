@@ -18,7 +18,6 @@ import (
 // after a hand-over, and the fields are another backend's by now. So it is told to force only while it has something to win: what is taken
 // over, and what somebody has changed on the member. Such a change it reports as a conflict (ocm pkg/work/spoke/apply, server_side_apply.go),
 // at the pace at which it looks anyway. A hub from a backup has nobody who tells it to force.
-
 //
 // With spec.drift Report it is told to force each change of the manifest until that is applied, and nothing else. So a manifest that is not
 // forced was delivered, and who has a field of it since then has changed it later.
@@ -145,8 +144,8 @@ func (c *contests) note(work *unstructured.Unstructured, s state, m move) {
 	}
 }
 
-// lost is what others have changed and the agent is about to put back. It may have told so between two looks at the ManifestWork, the one that
-// is told of and the one that is acted on: then nobody else has seen it.
+// lost is what others had changed when the agent was last told to win; nil when it has won since. A pass reads the ManifestWork twice, to observe
+// and to apply. When the agent reported the change in between, only the second reading saw it.
 func (c *contests) lost(r report) *backends.Delivered {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,13 +163,13 @@ func (c *contests) fought(work types.UID, manifest string, now time.Time) bool {
 	return known && last.manifest == manifest && now.Before(last.at.Add(contestPace))
 }
 
-func (c *contests) add(work types.UID, now contest) {
+func (c *contests) add(work types.UID, fought contest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by == nil {
 		c.by = map[types.UID]contest{}
 	}
-	c.by[work] = now
+	c.by[work] = fought
 }
 
 func (c *contests) forget(work types.UID) {
