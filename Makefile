@@ -179,6 +179,11 @@ bench-scale: ## Measure many FleetWorkloads on many simulated clusters beside a 
 bench-shape: ## The same with few and at once: nothing is refused, and nothing is written after a restart or at rest
 	@source hack/phase.bash; phase 'few FleetWorkloads on simulated clusters' go run ./hack/bench -scale 4x8 -rest 5s -shape
 
+.PHONY: bench-karmada
+bench-karmada: ## Measure workloads on Karmada with three real members beside plain Karmada (WORKLOADS=60; LAB_DIR=.lab reuses a fleet without an operator)
+	@$(say) 'workloads on Karmada' >&2
+	@go run ./hack/bench -karmada $(or $(WORKLOADS),60) -fleet "$${LAB_DIR:-}"
+
 .PHONY: bench-migration
 bench-migration: ## Measure hand-overs of 1 and 100 FleetWorkloads on a fleet of its own (LAB_DIR=.lab reuses one without an operator)
 	@$(say) 'hand-overs' >&2

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -128,7 +129,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, clusterv1.Install, clusterv1beta1.Install,
-		clusterv1beta2.Install, workv1.Install, workv1alpha1.Install,
+		clusterv1beta2.Install, workv1.Install, workv1alpha1.Install, policyv1alpha1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("scheme of the hub: %w", err)

@@ -30,6 +30,8 @@ func main() {
 		"numbers of FleetWorkloads, such as 1,100, to hand over between backends on the test fleet, in place of all comparisons")
 	flag.StringVar(&o.fleet, "fleet", "", "folder of a running test fleet without an operator, for the hand-overs; when empty, one is started and removed")
 	flag.StringVar(&o.scale, "scale", "", "how many FleetWorkloads on how many simulated clusters to measure, such as 300x100, in place of all comparisons")
+	flag.StringVar(&o.karmada, "karmada", "",
+		"how many workloads, such as 60, to bring to Karmada's members on the test fleet, beside plain Karmada, in place of all comparisons")
 	flag.BoolVar(&o.shape, "shape", false, "with -scale, fail only for what must be so at any size, on any machine")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest, with -scale")
 	flag.Parse()
@@ -49,7 +51,7 @@ type options struct {
 	onlyFanOut       bool
 	migrations       string
 	fleet            string
-	scale            string
+	scale, karmada   string
 	shape            bool
 	rest             time.Duration
 }
@@ -57,6 +59,9 @@ type options struct {
 func (o options) bench(ctx context.Context) (bool, error) {
 	if o.migrations != "" {
 		return handOvers(ctx, o, os.Stderr)
+	}
+	if o.karmada != "" {
+		return onKarmada(ctx, o, os.Stderr)
 	}
 	if o.scale != "" {
 		return measureScale(ctx, o, os.Stderr)

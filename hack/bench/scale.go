@@ -83,6 +83,10 @@ func (s *scale) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("bare client: %w", err)
 	}
+	before, err := s.operator.figures(ctx)
+	if err != nil {
+		return err
+	}
 	created, err := s.step(ctx, "create", s.names, metav1.ConditionTrue, func(ctx context.Context) error {
 		return s.each(ctx, s.names, func(ctx context.Context, name string) error { return s.workload(name).create(ctx) })
 	})
@@ -95,6 +99,8 @@ func (s *scale) run(ctx context.Context) error {
 	s.line("create, writes to the hub for each ManifestWork", float64(created.writes())/pairs, 1.1)
 	s.line("create, reads for each ManifestWork", float64(created.reads())/pairs, 0.1)
 	s.always("create, refused writes, of all", created.refused(), 0.01)
+	s.line("create, most memory, MiB", float64(created.memory)/(1<<20), 1024)
+	s.line("create, most memory for each ManifestWork, KiB", float64(created.memory-before.memory)/(1<<10)/pairs, 6)
 	for _, step := range []struct {
 		name string
 		of   []string
@@ -185,7 +191,7 @@ func (s *scale) atRest(ctx context.Context) error {
 	s.always("at rest, writes", float64(rest.writes()), 0)
 	s.line("at rest, reads", float64(rest.reads()), 0)
 	s.line("at rest, of a processor", rest.processor.Seconds()/s.rest.Seconds(), 0.01)
-	s.line("most memory, MiB", float64(rest.memory)/(1<<20), 1024)
+	s.line("restart, most memory, MiB", float64(rest.memory)/(1<<20), 1024)
 	return nil
 }
 

@@ -173,7 +173,7 @@ func (s *stage) close() error {
 }
 
 func (s *stage) ensureNamespace(ctx context.Context, name string) error {
-	if err := s.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if err := s.hub.Create(ctx, namespaceObject(name)); err != nil {
 		return fmt.Errorf("create namespace %s, which an earlier run may have left: %w", name, err)
 	}
 	return nil
@@ -181,12 +181,15 @@ func (s *stage) ensureNamespace(ctx context.Context, name string) error {
 
 // removeNamespace deletes it everywhere: backends leave namespaces behind.
 func (s *stage) removeNamespace(ctx context.Context, name string) error {
-	ns := func() *corev1.Namespace { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}} }
-	errs := []error{client.IgnoreNotFound(s.hub.Delete(ctx, ns()))}
+	errs := []error{client.IgnoreNotFound(s.hub.Delete(ctx, namespaceObject(name)))}
 	for _, c := range s.others {
-		errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, ns())))
+		errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, namespaceObject(name))))
 	}
 	return errors.Join(errs...)
+}
+
+func namespaceObject(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // pods are the restarts of all pods on all members, by UID.

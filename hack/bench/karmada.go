@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
+)
+
+// beside is what many FleetWorkloads on Karmada cost, beside as many workloads with PropagationPolicies and nobody else.
+type beside struct {
+	*stage
+	n     int
+	lines []scaleLine
+}
+
+// onKarmada prints a line for each figure, and tells whether all are within their bars.
+func onKarmada(ctx context.Context, o options, progress io.Writer) (ok bool, err error) {
+	n, err := strconv.Atoi(o.karmada)
+	if err != nil || n < 1 {
+		return false, fmt.Errorf("-karmada %q: write a number above 0, such as 60", o.karmada)
+	}
+	fleet, release, err := testFleet(ctx, o.fleet, progress)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	s, err := newStage(ctx, fleet, progress)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	b := &beside{stage: s, n: n}
+	if err := b.run(ctx, o.rounds); err != nil {
+		return false, fmt.Errorf("%d workloads on Karmada: %w\nlast lines of the operator's log:\n%s", n, err, s.operator.tail(20))
+	}
+	ok = true
+	for _, line := range b.lines {
+		ok = ok && line.ok()
+		fmt.Println(line)
+	}
+	return ok, nil
+}
+
+// taken is what one step took.
+type taken struct {
+	clock  time.Duration
+	effort effort
+	writes writes
+}
+
+// run has both sides in turn, and compares the medians of the rounds.
+func (b *beside) run(ctx context.Context, rounds int) error {
+	steps := []string{"create", "change"}
+	plain, ours := map[string][]taken{}, map[string][]taken{}
+	for round := range rounds {
+		for _, side := range []struct {
+			name  string
+			do    func(ctx context.Context, namespace, step string) error
+			ready func(ctx context.Context, namespace string) error
+			took  map[string][]taken
+		}{{"plain", b.plain, b.plainReady, plain}, {"ours", b.ours, b.oursReady, ours}} {
+			namespace := fmt.Sprintf("bench-%s-%d", side.name, round)
+			if err := b.ensureNamespace(ctx, namespace); err != nil {
+				return err
+			}
+			for _, step := range steps {
+				took, err := b.measure(ctx, func() error { return side.do(ctx, namespace, step) }, func() error { return side.ready(ctx, namespace) })
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", side.name, step, err)
+				}
+				fmt.Fprintf(b.progress, "%s %s: %.1fs\n%s", side.name, step, took.clock.Seconds(), move{load: loadAverage(), effort: took.effort, writes: took.writes}.detail())
+				side.took[step] = append(side.took[step], took)
+			}
+			if err := b.clear(ctx, namespace, side.name == "plain"); err != nil {
+				return err
+			}
+		}
+	}
+	for _, step := range steps {
+		b.compare(step, plain[step], ours[step])
+	}
+	return nil
+}
+
+func (b *beside) compare(step string, plain, ours []taken) {
+	clock := func(of []taken) float64 {
+		var all []time.Duration
+		for _, t := range of {
+			all = append(all, t.clock)
+		}
+		return median(all).Seconds()
+	}
+	var passes, writes float64
+	for _, t := range ours {
+		passes += float64(t.effort.passes)
+		writes += float64(t.writes.management + t.writes.karmada + t.writes.hub)
+	}
+	each := float64(b.n * len(ours))
+	b.lines = append(b.lines,
+		scaleLine{name: fmt.Sprintf("%s %d on Karmada, beside plain Karmada", step, b.n), value: clock(ours) / clock(plain), bar: 1.2},
+		scaleLine{name: step + ", writes for each FleetWorkload", value: writes / each, bar: 8},
+		scaleLine{name: step + ", passes for each FleetWorkload", value: passes / each, bar: 10})
+}
+
+// measure takes the time from before do until all are ready, and counts until the operator has nothing left to do.
+func (b *beside) measure(ctx context.Context, do, ready func() error) (taken, error) {
+	before, err := b.operator.effort(ctx)
+	if err != nil {
+		return taken{}, err
+	}
+	counted, err := b.countFromNow(ctx)
+	if err != nil {
+		return taken{}, err
+	}
+	began := time.Now()
+	if err := do(); err != nil {
+		return taken{}, err
+	}
+	if err := pollFor(ctx, handOverPatience, "all to be ready", ready); err != nil {
+		return taken{}, err
+	}
+	t := taken{clock: time.Since(began)}
+	err = pollFor(ctx, handOverPatience, "the operator to be idle", func() error {
+		after, err := b.operator.effort(ctx)
+		if err == nil && after.pending > 0 {
+			err = fmt.Errorf("the operator has %d requests left", after.pending)
+		}
+		t.effort = effort{passes: after.passes - before.passes, processor: after.processor - before.processor}
+		return err
+	})
+	if err != nil {
+		return taken{}, err
+	}
+	t.writes, err = counted()
+	return t, err
+}
+
+func (b *beside) ours(ctx context.Context, namespace, step string) error {
+	replicas := int32(1)
+	return b.parallel(ctx, b.n, func(i int) error {
+		name := fmt.Sprintf("web-%03d", i)
+		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if step == "change" {
+			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": json.RawMessage(manifest(name, secondImage))}})
+			return errors.Join(err, b.hub.Patch(ctx, fw, client.RawPatch(types.MergePatchType, patch)))
+		}
+		fw.Spec = v1alpha1.FleetWorkloadSpec{Backend: toKarmada, Replicas: &replicas, Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}}}
+		fw.Spec.Template.Raw = manifest(name, firstImage)
+		return b.hub.Create(ctx, fw)
+	})
+}
+
+func (b *beside) oursReady(ctx context.Context, namespace string) error {
+	list := &v1alpha1.FleetWorkloadList{}
+	if err := b.hub.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if why := notReady(&list.Items[i]); why != "" {
+			return errors.New(why)
+		}
+	}
+	return b.operator.check()
+}
+
+// plain asks Karmada for the same workloads itself, with a PropagationPolicy each.
+func (b *beside) plain(ctx context.Context, namespace, step string) error {
+	karmada := b.others[lab.Karmada]
+	if step == "create" {
+		if err := client.IgnoreAlreadyExists(karmada.Create(ctx, namespaceObject(namespace))); err != nil {
+			return fmt.Errorf("create namespace %s on Karmada: %w", namespace, err)
+		}
+	}
+	return b.parallel(ctx, b.n, func(i int) error {
+		workload, policy, err := b.workload(namespace, i, step)
+		if err != nil {
+			return err
+		}
+		if step == "change" {
+			patch, err := json.Marshal(map[string]any{"spec": workload.Object["spec"]})
+			return errors.Join(err, karmada.Patch(ctx, workload, client.RawPatch(types.MergePatchType, patch)))
+		}
+		return errors.Join(karmada.Create(ctx, policy), karmada.Create(ctx, workload))
+	})
+}
+
+// workload is the one that a FleetWorkload would have, and the policy that brings it to all members.
+func (b *beside) workload(namespace string, i int, step string) (*unstructured.Unstructured, *policyv1alpha1.PropagationPolicy, error) {
+	name, image := fmt.Sprintf("web-%03d", i), firstImage
+	if step == "change" {
+		image = secondImage
+	}
+	workload := &unstructured.Unstructured{}
+	if err := json.Unmarshal(manifest(name, image), &workload.Object); err != nil {
+		return nil, nil, fmt.Errorf("decode the workload: %w", err)
+	}
+	workload.SetNamespace(namespace)
+	if err := unstructured.SetNestedField(workload.Object, int64(1), "spec", "replicas"); err != nil {
+		return nil, nil, fmt.Errorf("set replicas: %w", err)
+	}
+	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: workload.GetAPIVersion(), Kind: workload.GetKind(), Name: name}}
+	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{}
+	for member := range b.members {
+		policy.Spec.Placement.ClusterAffinity.ClusterNames = append(policy.Spec.Placement.ClusterAffinity.ClusterNames, member)
+	}
+	return workload, policy, nil
+}
+
+// plainReady goes by what Karmada has put together of the members' status.
+func (b *beside) plainReady(ctx context.Context, namespace string) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSetList"})
+	if err := b.others[lab.Karmada].List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	if len(list.Items) != b.n {
+		return fmt.Errorf("%d of %d are there", len(list.Items), b.n)
+	}
+	for _, workload := range list.Items {
+		observed, _, _ := unstructured.NestedInt64(workload.Object, "status", "observedGeneration")
+		ready, _, _ := unstructured.NestedInt64(workload.Object, "status", "updatedReadyReplicas")
+		if observed != workload.GetGeneration() || ready != int64(len(b.members)) {
+			return fmt.Errorf("%s: generation %d of %d, %d of %d ready", workload.GetName(), observed, workload.GetGeneration(), ready, len(b.members))
+		}
+	}
+	return nil
+}
+
+// clear removes what was created, so that the next one has the fleet to itself.
+func (b *beside) clear(ctx context.Context, namespace string, plain bool) error {
+	if !plain {
+		return b.remove(ctx, namespace)
+	}
+	karmada := b.others[lab.Karmada]
+	workloads := &unstructured.Unstructured{}
+	workloads.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"})
+	for _, of := range []client.Object{workloads, &policyv1alpha1.PropagationPolicy{}} {
+		if err := karmada.DeleteAllOf(ctx, of, client.InNamespace(namespace)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %T on Karmada: %w", of, err)
+		}
+	}
+	err := pollFor(ctx, handOverPatience, "the end of all pods", func() error {
+		pods, err := b.pods(ctx, namespace)
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("%d pods are left", len(pods))
+		}
+		return err
+	})
+	return errors.Join(err, b.removeNamespace(ctx, namespace))
+}
