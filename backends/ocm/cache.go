@@ -2,7 +2,6 @@ package ocm
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -89,57 +88,8 @@ func cacheOptions(works *interned.Values) cache.Options {
 	}
 }
 
-// sizeField is, in our cache, the size of a ManifestWork's status that is too large to be kept; there is nothing else in the status then.
-const sizeField = "fleetworkload.io/size"
-
 // sweepStored is how often the parts of ManifestWorks are forgotten that none has any more.
 const sweepStored = 10 * time.Minute
-
-// packManifestWork makes a ManifestWork small in memory. What it has in common with others is theirs too; of a thousand of a workload nearly
-// all is. Its status, which is its own, is JSON until somebody reads it: see statusOf. A status that is too large is dropped: what an agent
-// reports is small, and whoever has its rights can write anything there.
-func packManifestWork(works *interned.Values, obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	caches.KeepOwnFields(u)
-	for _, part := range partsOf(u) {
-		part.in[part.key] = works.Of(part.in[part.key])
-	}
-	status, has := u.Object["status"]
-	if _, packed := status.(string); packed || !has {
-		return u, nil // client-go may call this twice with one object
-	}
-	if size := sizeOf(status); size > backends.MostReported(1) {
-		u.Object["status"] = map[string]any{sizeField: int64(size)}
-		return u, nil
-	}
-	raw, err := json.Marshal(status)
-	if err != nil {
-		return nil, fmt.Errorf("pack the status of ManifestWork %s: %w", client.ObjectKeyFromObject(u), err)
-	}
-	u.Object["status"] = string(raw)
-	return u, nil
-}
-
-// part is a part of an object that others may have as well.
-type part struct {
-	in  map[string]any
-	key string
-}
-
-// partsOf are such parts of a ManifestWork.
-func partsOf(work *unstructured.Unstructured) []part {
-	metadata, _ := work.Object["metadata"].(map[string]any)
-	var parts []part
-	for _, p := range []part{{work.Object, "spec"}, {metadata, "labels"}, {metadata, "annotations"}, {metadata, "managedFields"}} {
-		if _, has := p.in[p.key]; has {
-			parts = append(parts, p)
-		}
-	}
-	return parts
-}
 
 // keepStored forgets from time to time what no ManifestWork has any more, until ctx ends.
 func (d *Driver) keepStored(ctx context.Context) {
@@ -155,29 +105,8 @@ func (d *Driver) keepStored(ctx context.Context) {
 				}
 			}
 		})
+		d.reports.sweep()
 	}, sweepStored)
-}
-
-// sizeOf is about how many bytes a value takes as JSON.
-func sizeOf(value any) int {
-	switch v := value.(type) {
-	case map[string]any:
-		size := 2
-		for key, below := range v {
-			size += len(key) + 4 + sizeOf(below)
-		}
-		return size
-	case []any:
-		size := 2
-		for _, element := range v {
-			size += 1 + sizeOf(element)
-		}
-		return size
-	case string:
-		return len(v) + 2
-	default:
-		return 8
-	}
 }
 
 func stripManagedFields(obj any) (any, error) {

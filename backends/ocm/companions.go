@@ -486,7 +486,7 @@ func (r report) serve(live *unstructured.Unstructured, o *backends.ClusterObserv
 // companion adds one companion's report to its cluster's, and tells how it is used.
 func (r report) companion(live *unstructured.Unstructured, o *backends.ClusterObservation) use {
 	s, title := r.state(), companions.Title(carried(live))
-	removing := s.deleting || r.annotations[annotationRemoving] != ""
+	removing := s.deleting || r.ours.removing != ""
 	asked := s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign
 	switch {
 	case s.observe:

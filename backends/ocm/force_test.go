@@ -490,11 +490,11 @@ func TestWhatALeftObjectReports(t *testing.T) {
 		left   bool
 	}{
 		"changed":                             {func(*report) {}, true},
-		"held, and changed":                   {func(r *report) { r.annotations[annotationHeld] = "true" }, true},
+		"held, and changed":                   {func(r *report) { r.ours.held = "true" }, true},
 		"its revision is gone":                {func(r *report) { delete(r.values, feedbackRevision) }, true},
 		"it is of the revision before":        {func(r *report) { r.values[feedbackRevision] = "r0" }, false},
-		"it is being removed":                 {func(r *report) { r.annotations[annotationRemoving] = "Delete" }, false},
-		"another backend may write it":        {func(r *report) { r.annotations[annotationObserved] = "true" }, false},
+		"it is being removed":                 {func(r *report) { r.ours.removing = "Delete" }, false},
+		"another backend may write it":        {func(r *report) { r.ours.observe = "true" }, false},
 		"the agent is about to put it back":   {func(r *report) { r.forced = true }, false},
 		"the agent could not apply it at all": {func(r *report) { r.conditions[0].Message = "no" }, false},
 	} {

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
 )
 
 // reports keep what was worked out from ManifestWorks as long as they do not change: between two passes, few of a
@@ -12,6 +14,8 @@ import (
 type reports struct {
 	mu sync.Mutex
 	by map[types.UID]*remembered
+	// values are what clusters have reported; many report the same.
+	values interned.Values
 }
 
 // remembered is about one version of a ManifestWork.
@@ -28,11 +32,11 @@ type remembered struct {
 type marks struct{ hash, removing, held, observe string }
 
 func marksOf(obj *unstructured.Unstructured) marks {
-	annotations := obj.GetAnnotations()
-	return marks{
-		hash: annotations[annotationHash], removing: annotations[annotationRemoving], held: annotations[annotationHeld],
-		observe: annotations[annotationObserved],
+	of := func(annotation string) string {
+		value, _, _ := unstructured.NestedString(obj.Object, "metadata", "annotations", annotation)
+		return value
 	}
+	return marks{hash: of(annotationHash), removing: of(annotationRemoving), held: of(annotationHeld), observe: of(annotationObserved)}
 }
 
 // of returns what is remembered of exactly this version. It is called with the lock held.
@@ -78,6 +82,9 @@ func (r *reports) read(obj *unstructured.Unstructured) (report, error) {
 	if err != nil {
 		return report{}, err
 	}
+	if same, is := r.values.Of(read.values).(map[string]any); is {
+		read.values = same
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of(obj).report = &read
@@ -110,4 +117,17 @@ func (r *reports) forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.by, uid)
+}
+
+// sweep forgets the values that no report has any more.
+func (r *reports) sweep() {
+	r.values.Keep(func(used func(any)) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, m := range r.by {
+			if m.report != nil {
+				used(m.report.values)
+			}
+		}
+	})
 }

@@ -56,8 +56,8 @@ func TestReportsRead(t *testing.T) {
 		annotate(work, annotationHeld, version)
 		for range 2 {
 			read, err := r.read(work)
-			if err != nil || read.annotations[annotationHeld] != version {
-				t.Errorf("version %s: got %+v, %v", version, read.annotations, err)
+			if err != nil || read.ours.held != version {
+				t.Errorf("version %s: got %+v, %v", version, read.ours, err)
 			}
 		}
 	}
@@ -70,13 +70,17 @@ func TestReportsServed(t *testing.T) {
 	work.SetUID("u")
 	for version, served := range map[string]string{"1": "v1", "2": "v1beta1"} {
 		work.SetResourceVersion(version)
-		work.Object["status"] = `{"resourceStatus":{"manifests":[{"resourceMeta":{"kind":"CustomResourceDefinition"},"statusFeedback":{"values":[
-			{"name":"` + served + `","fieldValue":{"type":"Boolean","boolean":true}}]}}]}}`
+		work.Object["status"] = map[string]any{"resourceStatus": map[string]any{"manifests": []any{map[string]any{
+			"resourceMeta": map[string]any{"kind": "CustomResourceDefinition"},
+			"statusFeedback": map[string]any{"values": []any{
+				map[string]any{"name": served, "fieldValue": map[string]any{"type": "Boolean", "boolean": true}},
+			}},
+		}}}}
 		for range 2 {
 			if got := r.servedVersions(work); !slices.Equal(got, []string{served}) {
 				t.Errorf("version %s: got %v, want %s", version, got, served)
 			}
-			work.Object["status"] = "" // it is not read again
+			delete(work.Object, "status") // it is not read again
 		}
 	}
 }

@@ -33,8 +33,10 @@ func TestAStatusOfAnySizeIsBounded(t *testing.T) {
 		"deep":                    {map[string]any{"a": deep, "b": strings.Repeat("x", 30<<10)}, false},
 	} {
 		work := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "m1", "name": "w"}, "status": test.status}}
-		if _, err := packManifestWork(&interned.Values{}, work); err != nil {
-			t.Fatal(err)
+		for range 2 { // client-go may call it twice
+			if _, err := packManifestWork(&interned.Values{}, work); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if is := sizeOf(work.Object["status"]); is > backends.MostReported(1) {
 			t.Errorf("%s: %d bytes are kept", name, is)

@@ -8,11 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -32,7 +30,8 @@ type report struct {
 	deleting   bool
 	// wasReleased is true of one that is being deleted and was released before: deleting it changes nothing on the cluster.
 	wasReleased bool
-	annotations map[string]string
+	// ours are the annotations that say what it was rendered as.
+	ours marks
 	// strategy is empty when the ManifestWork names none.
 	strategy workv1.UpdateStrategyType
 	forced   bool
@@ -44,7 +43,9 @@ type report struct {
 	applied, available *metav1.Condition
 	// conditions and values are those of the one manifest.
 	conditions []metav1.Condition
-	values     map[string]any
+	// objectUID is the member object's, empty when the values are not from a look at the object; the other values are without it.
+	objectUID types.UID
+	values    map[string]any
 	// tooMuch is the size of a status that is not read; 0 when it is.
 	tooMuch int
 }
@@ -56,7 +57,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 	}
 	r := report{
 		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID], workUID: obj.GetUID(), generation: obj.GetGeneration(),
-		deleting: !obj.GetDeletionTimestamp().IsZero(), annotations: obj.GetAnnotations(),
+		deleting: !obj.GetDeletionTimestamp().IsZero(), ours: marksOf(obj),
 		manifest: firstManifest(obj), strategy: strategyOf(obj), forced: forced(configOf(obj)),
 	}
 	if dropped, _ := obj.Object["status"].(map[string]any); dropped != nil {
@@ -75,7 +76,8 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 	r.applied, r.available = since(obj.GetGeneration(), workv1.WorkApplied), since(obj.GetGeneration(), workv1.WorkAvailable)
 	for _, m := range status.ResourceStatus.Manifests {
 		if m.ResourceMeta.Ordinal == 0 {
-			r.conditions, r.values = m.Conditions, feedbackValues(m.StatusFeedbacks.Values)
+			r.conditions = m.Conditions
+			r.objectUID, r.values = feedbackValues(m.StatusFeedbacks.Values)
 		}
 	}
 	if r.deleting {
@@ -88,20 +90,6 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		r.wasReleased = last.state().released()
 	}
 	return r, nil
-}
-
-// statusOf is the status of a ManifestWork, from the cache or from the hub.
-func statusOf(work *unstructured.Unstructured) (status workv1.ManifestWorkStatus, err error) {
-	switch packed := work.Object["status"].(type) {
-	case string:
-		err = utiljson.Unmarshal([]byte(packed), &status)
-	case map[string]any:
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(packed, &status)
-	}
-	if err != nil {
-		return status, fmt.Errorf("read ManifestWork %s: %w", client.ObjectKeyFromObject(work), err)
-	}
-	return status, nil
 }
 
 // strategyOf is the strategy by which a ManifestWork of ours applies its one manifest.
@@ -132,13 +120,15 @@ func firstManifest(obj *unstructured.Unstructured) map[string]any {
 	return manifest
 }
 
-func feedbackValues(values []workv1.FeedbackValue) map[string]any {
+func feedbackValues(values []workv1.FeedbackValue) (uid types.UID, read map[string]any) {
 	if len(values) == 0 {
-		return nil
+		return "", nil
 	}
-	read := make(map[string]any, len(values))
+	read = make(map[string]any, len(values))
 	for _, value := range values {
 		switch f := value.Value; {
+		case f.String != nil && value.Name == feedbackUID:
+			uid = types.UID(*f.String)
 		case f.Integer != nil:
 			read[value.Name] = *f.Integer
 		case f.String != nil:
@@ -152,15 +142,15 @@ func feedbackValues(values []workv1.FeedbackValue) map[string]any {
 			}
 		}
 	}
-	return read
+	return uid, read
 }
 
 // state reads where the workload stands; see next.
 func (r report) state() state {
 	s := state{
-		exists: true, deleting: r.deleting, wasReleased: r.wasReleased, held: r.annotations[annotationHeld] != "",
-		observe:  r.annotations[annotationObserved] != "",
-		probe:    r.annotations[annotationObserved] == probeOfObserved,
+		exists: true, deleting: r.deleting, wasReleased: r.wasReleased, held: r.ours.held != "",
+		observe:  r.ours.observe != "",
+		probe:    r.ours.observe == probeOfObserved,
 		strategy: workv1.UpdateStrategyTypeUpdate, deletion: workv1.DeletePropagationPolicyTypeForeground,
 		applied: metav1.ConditionUnknown, object: r.presence(), owned: true, forced: r.forced,
 	}
@@ -180,9 +170,9 @@ func (r report) state() state {
 	runs, _ := r.values[feedbackRevision].(string)
 	s.undelivered = runs != "" && runs != r.revision()
 	s.untouched = r.generation == 1 && s.strategy == workv1.UpdateStrategyTypeReadOnly
-	s.asked, s.again = askedOf(r.annotations[annotationRemoving]), asksAgain(r.annotations[annotationRemoving])
+	s.asked, s.again = askedOf(r.ours.removing), asksAgain(r.ours.removing)
 	s.managed, s.marks = r.isManaged(), r.toTake()
-	s.taking, s.leaving = len(takenBy(r.manifest)) > 0, r.annotations[annotationRemoving] != ""
+	s.taking, s.leaving = len(takenBy(r.manifest)) > 0, r.ours.removing != ""
 	s.elsewhere = r.uid == backends.SharedUID && r.isManaged()
 	if _, reported := r.values[feedbackOwner]; !reported && r.object(metav1.ConditionTrue) && r.feedbackSynced() {
 		s.owned = false
@@ -206,8 +196,7 @@ func (r report) presence() presence {
 	switch {
 	case r.object(metav1.ConditionFalse):
 		return presenceMissing
-	case !r.object(metav1.ConditionTrue) || r.values[feedbackUID] == nil:
-		// Without the object's UID the values are not from a look at the object.
+	case !r.object(metav1.ConditionTrue) || r.objectUID == "":
 		return presenceUnknown
 	case r.uid != "" && r.values[feedbackWorkload] == r.uid:
 		return presenceOurs
@@ -222,12 +211,10 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 	o := backends.ClusterObservation{
 		Cluster: r.cluster, Asked: r.replicas(workload), Revision: r.revision(), Applied: metav1.ConditionUnknown,
 		Status: r.status(workload), Held: s.held, Marks: r.marks(),
-		Presence: backends.PresenceOf(s.deleting || r.annotations[annotationRemoving] != "" ||
+		Presence: backends.PresenceOf(s.deleting || r.ours.removing != "" ||
 			s.deletion == workv1.DeletePropagationPolicyTypeForeground, s.released()),
 	}
-	if uid, ok := r.values[feedbackUID].(string); ok {
-		o.UID = types.UID(uid)
-	}
+	o.UID = r.objectUID
 	if s.probe && !o.Removing() {
 		o.Probe = r.probed(s)
 	}
@@ -376,7 +363,7 @@ func (r report) message() string {
 	case kindNotServed(text):
 		return fmt.Sprintf("the cluster does not serve %s %s: install what serves it there%s", r.manifest["apiVersion"],
 			r.manifest["kind"], installHint(fmt.Sprint(r.manifest["apiVersion"])))
-	case lostToOthers(text) && r.annotations[annotationHeld] != "":
+	case lostToOthers(text) && r.ours.held != "":
 		return "somebody has changed it on the cluster, where it is held: " + text
 	case lostToOthers(text):
 		return "somebody has changed it on the cluster, and it is put back: " + text

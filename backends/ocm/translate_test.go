@@ -1,6 +1,7 @@
 package ocm
 
 import (
+	"maps"
 	"os"
 	"reflect"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/jsonpath"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -40,6 +42,10 @@ func loadWork(t *testing.T, change func(*workv1.ManifestWork)) report {
 	if err != nil {
 		t.Fatal(err)
 	}
+	status, _ := obj["status"].(map[string]any)
+	for _, in := range append(manifestsIn(status), status) {
+		withoutTimes(in, "conditions", "lastTransitionTime") // which the cache does not have
+	}
 	r, err := readWork(&unstructured.Unstructured{Object: obj})
 	if err != nil {
 		t.Fatal(err)
@@ -64,33 +70,64 @@ func packed(t *testing.T, works *interned.Values, work *unstructured.Unstructure
 	return cached.(*unstructured.Unstructured)
 }
 
-// TestWorksOfOneWorkloadAreSmall: what they have in common is there once, and each has its own status and place.
+// TestWorksOfOneWorkloadAreSmall: what they have in common is there once, of what their clusters report too, and each has its own place, object
+// and what it alone reports.
 func TestWorksOfOneWorkloadAreSmall(t *testing.T) {
-	work := func(cluster string) *unstructured.Unstructured {
+	work := func(cluster, message string) *unstructured.Unstructured {
+		condition := map[string]any{"type": "Applied", "message": message, "lastTransitionTime": "2026-11-27T10:00:0" + cluster[1:] + "Z"}
 		return &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{
 				"namespace": cluster, "name": "w", "labels": map[string]any{"uid": "1"}, "annotations": map[string]any{"hash": "2"},
-				"managedFields": []any{
-					map[string]any{"manager": ssa.FieldOwner, "fieldsV1": map[string]any{"f:spec": map[string]any{}}}, map[string]any{"manager": cluster},
+				"finalizers": []any{"f"}, "managedFields": []any{
+					map[string]any{"manager": ssa.FieldOwner, "time": "2026-11-27T10:00:0" + cluster[1:] + "Z", "fieldsV1": map[string]any{"f:spec": map[string]any{}}},
+					map[string]any{"manager": cluster},
 				},
 			},
-			"spec":   map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{"kind": "CloneSet"}}}},
-			"status": map[string]any{"conditions": []any{map[string]any{"type": "Applied", "message": cluster}}},
+			"spec": map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{"kind": "CloneSet"}}}},
+			"status": map[string]any{
+				"conditions": []any{condition},
+				"resourceStatus": map[string]any{"manifests": []any{map[string]any{
+					"conditions": []any{maps.Clone(condition)},
+					"statusFeedback": map[string]any{"values": []any{
+						map[string]any{"name": feedbackUID, "fieldValue": map[string]any{"type": "String", "string": "object of " + cluster}},
+						map[string]any{"name": "replicas", "fieldValue": map[string]any{"type": "Integer", "integer": int64(2)}},
+					}},
+				}}},
+			},
 		}}
 	}
 	var works interned.Values
-	m1, m2 := packed(t, &works, work("m1")), packed(t, &works, work("m2"))
-	for i, part := range partsOf(m1) {
-		other := partsOf(m2)[i]
-		if a, b := reflect.ValueOf(part.in[part.key]), reflect.ValueOf(other.in[other.key]); a.Pointer() != b.Pointer() || a.Len() == 0 {
-			t.Errorf("each has its own %s: %v", part.key, a)
+	var reports reports
+	m1, m2, m3 := packed(t, &works, work("m1", "fine")), packed(t, &works, work("m2", "fine")), packed(t, &works, work("m3", "no"))
+	same := func(name string, a, b any) {
+		t.Helper()
+		if of, other := reflect.ValueOf(a), reflect.ValueOf(b); of.Pointer() != other.Pointer() || of.Len() == 0 {
+			t.Errorf("each has its own %s: %v", name, a)
 		}
 	}
-	for cluster, cached := range map[string]*unstructured.Unstructured{"m1": m1, "m2": m2} {
-		status, err := statusOf(cached)
-		if err != nil || cached.GetNamespace() != cluster || status.Conditions[0].Message != cluster {
-			t.Errorf("%s: %v, %v", cluster, cached.Object, err)
+	for i, part := range partsOf(m1) {
+		other := partsOf(m2)[i]
+		same(part.key, part.in[part.key], other.in[other.key])
+	}
+	same("status", m1.Object["status"].([]any)[0], m2.Object["status"].([]any)[0])
+	var values []map[string]any
+	for cluster, cached := range map[string]*unstructured.Unstructured{"m1": m1, "m2": m2, "m3": m3} {
+		cached.SetUID(types.UID(cluster))
+		cached.SetResourceVersion("1")
+		r, err := reports.read(cached)
+		if err != nil || r.cluster != cluster || r.objectUID != types.UID("object of "+cluster) || r.conditions[0].Message != map[bool]string{true: "no", false: "fine"}[cluster == "m3"] {
+			t.Errorf("%s: %+v, %v", cluster, r, err)
 		}
+		values = append(values, r.values)
+	}
+	same("values", values[0], values[1])
+	reports.forget("m1")
+	reports.sweep()
+	reports.sweep()
+	if r, err := reports.read(m1); err != nil {
+		t.Error(err)
+	} else {
+		same("values, after others were forgotten", values[0], r.values)
 	}
 }
 

@@ -89,7 +89,7 @@ func servedVersions(work *unstructured.Unstructured) []string {
 // isUnserved tells whether the cluster was asked and does not know the kind. Nothing of the workload can be there.
 func (r report) isUnserved() bool {
 	s := r.state()
-	return s.strategy == workv1.UpdateStrategyTypeReadOnly && s.notServed && !s.deleting && !s.observe && r.annotations[annotationRemoving] == ""
+	return s.strategy == workv1.UpdateStrategyTypeReadOnly && s.notServed && !s.deleting && !s.observe && r.ours.removing == ""
 }
 
 // goesOnAsking tells whether a ManifestWork on a cluster that is no target stays, since the cluster's answer is why.
