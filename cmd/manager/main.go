@@ -4,11 +4,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	uberzap "go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
@@ -158,6 +161,8 @@ func envOr(name, value string) string {
 
 func run(ctx context.Context, opts options) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&opts.log)))
+	// Near the limit of its container the operator collects garbage rather than being killed. GOMEMLIMIT goes before this; an error is logged.
+	_, _ = memlimit.Set(memlimit.WithLogger(slog.New(logr.ToSlogHandler(ctrl.Log.WithName("memory")))))
 	cfg, err := config.Load(opts.configFile)
 	if err != nil {
 		return err
