@@ -126,6 +126,8 @@ const (
 	// be slow, and clusters gone, and others must not wait for them.
 	answersWithin = 5 * time.Second
 	longestCount  = 30 * time.Second
+	// ofLate is how long after the last answer, or its begin, a FleetWorkload keeps workers busy.
+	ofLate = time.Minute
 )
 
 // begun are the FleetWorkloads on the way to what their specs say: the last pass has left them neither Ready nor Stalled.
@@ -213,8 +215,22 @@ func (b *begun) hold(now time.Time) time.Duration {
 	return hold
 }
 
+// more is how many more FleetWorkloads have come along on their way of late than workers there are. One that does not, such as one whose pods
+// never start, makes nobody wait.
+func (b *begun) more(workers int, now time.Time) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	more := -max(workers, 1)
+	for _, u := range b.by {
+		if now.Sub(u.answers) < ofLate {
+			more++
+		}
+	}
+	return max(0, more)
+}
+
 // pauses are until when a FleetWorkload is left alone by what backends tell: as long as its last pass took, and longer while many clusters are
-// to answer. Where hundreds answer one by one, a pass takes all that came meanwhile.
+// to answer, or many others are on their way. Where hundreds answer one by one, a pass takes all that came meanwhile.
 type pauses struct {
 	mu    sync.Mutex
 	until map[types.NamespacedName]time.Time
@@ -225,15 +241,20 @@ const (
 	longestPause = time.Second
 	// answersAWhile is how many clusters that are to answer make a pause longer by the time of a pass.
 	answersAWhile = 10
+	// pauseForOthers is how much longer a pause is for each FleetWorkload that is on its way and has no worker to itself.
+	pauseForOthers = 50 * time.Millisecond
+	// together is how long the first word of a backend waits for others': clusters carry out one step within moments of each other.
+	together = 20 * time.Millisecond
 )
 
-func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32) {
+// after notes a pass that has ended while so many clusters are to answer, and so many others wait for their turn.
+func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32, others int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil {
 		p.until = map[types.NamespacedName]time.Time{}
 	}
-	pause := ended.Sub(began) * time.Duration(1+unanswered/answersAWhile)
+	pause := ended.Sub(began)*time.Duration(1+unanswered/answersAWhile) + time.Duration(others)*pauseForOthers
 	p.until[key] = ended.Add(min(pause, longestPause))
 }
 

@@ -365,19 +365,20 @@ func TestPauses(t *testing.T) {
 		options := r.options()
 		q := options.NewQueue("", options.RateLimiter)
 		defer q.ShutDown()
-		short, large, long, other := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other")
-		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), answersAWhile-1)
-		r.pauses.after(large.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), 2*answersAWhile)
-		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0)
+		short, large, long, other, crowded := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other"), request("a", "crowded")
+		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), answersAWhile-1, 0)
+		r.pauses.after(large.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), 2*answersAWhile, 0)
+		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0, 0)
+		r.pauses.after(crowded.NamespacedName, time.Now(), time.Now(), 0, 12)
 		start := time.Now()
 		defer time.AfterFunc(time.Minute, q.ShutDown).Stop() // what has been forgotten never comes
-		for _, req := range []reconcile.Request{long, large, short, other, short} {
+		for _, req := range []reconcile.Request{crowded, long, large, short, other, short} {
 			r.told(t.Context(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: "ocm", Name: req.NamespacedName}}, q)
 		}
 		for _, want := range []struct {
 			req   reconcile.Request
 			after time.Duration
-		}{{other, 0}, {short, 100 * time.Millisecond}, {large, 300 * time.Millisecond}, {long, longestPause}} {
+		}{{other, together}, {short, 100 * time.Millisecond}, {large, 300 * time.Millisecond}, {crowded, 600 * time.Millisecond}, {long, longestPause}} {
 			if req, _ := q.Get(); req != want.req || time.Since(start) != want.after {
 				t.Errorf("%s after %s, want %s after %s", req, time.Since(start), want.req, want.after)
 			}
@@ -412,14 +413,23 @@ func TestNumbersAloneWait(t *testing.T) {
 		for name, c := range map[string]struct {
 			applied int32
 			change  func(*v1alpha1.FleetWorkloadStatus)
+			others  int
+			stuck   bool
 			later   time.Duration
 		}{
-			"many are to answer": {applied: 80, later: statusPace - time.Second},
-			"few are to answer":  {applied: 81},
-			"another revision":   {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
-			"another reason":     {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
-			"nothing is chosen":  {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement = nil }},
-			"it arrives on one": {applied: 50, later: statusPace - time.Second, change: func(s *v1alpha1.FleetWorkloadStatus) {
+			"many are to answer":           {applied: 80, later: statusPace - time.Second/2},
+			"few are to answer":            {applied: 81, later: numbersPace - time.Second/2},
+			"few, beside many others":      {applied: 81, others: 40, later: numbersPace + 40*paceForOthers - time.Second/2},
+			"beside others that are stuck": {applied: 81, others: 40, stuck: true, later: numbersPace - time.Second/2},
+			"beside too many others":       {applied: 81, others: 400, later: longestPace - time.Second/2},
+			"it arrives on one of few": {applied: 81, change: func(s *v1alpha1.FleetWorkloadStatus) {
+				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
+			}},
+			"another revision":  {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
+			"another reason":    {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
+			"as far, in a word": {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = v1alpha1.ReasonApplying }},
+			"nothing is chosen": {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement = nil }},
+			"it arrives on one": {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) {
 				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
 			}},
 			"one is given more":       {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement.Clusters[0].Replicas = pointer.To[int32](3) }},
@@ -427,15 +437,21 @@ func TestNumbersAloneWait(t *testing.T) {
 			"one is another":          {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement.Clusters[0].Name = "c" }},
 		} {
 			r := &Reconciler{Clock: clock.RealClock{}}
+			for i := range c.others {
+				r.begun.note(types.NamespacedName{Namespace: "b", Name: fmt.Sprint(i)}, v1alpha1.FleetWorkloadStatus{}, time.Now())
+			}
+			if c.stuck {
+				time.Sleep(ofLate)
+			}
 			fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}, Status: statusOf(1, nil)}
 			r.written.remember(fw, time.Now())
-			time.Sleep(time.Second)
+			time.Sleep(time.Second / 2)
 			status := statusOf(c.applied, c.change)
 			r.begun.note(client.ObjectKeyFromObject(fw), status, time.Now())
 			if later := r.later(fw, status); later != c.later {
 				t.Errorf("%s: it waits for %s, want %s", name, later, c.later)
 			}
-			time.Sleep(statusPace)
+			time.Sleep(longestPace)
 			if later := r.later(fw, status); later > 0 {
 				t.Errorf("%s: it waits for %s more", name, later)
 			}
@@ -444,4 +460,42 @@ func TestNumbersAloneWait(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOwnNumbersBringNoPass: what a pass has written brings another one when it decides something, when somebody else has written, and when a pass
+// has waited for it.
+func TestOwnNumbersBringNoPass(t *testing.T) {
+	version := func(resourceVersion string, change func(*v1alpha1.FleetWorkload)) *v1alpha1.FleetWorkload {
+		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", UID: "u", ResourceVersion: resourceVersion, Generation: 1}}
+		fw.Status.Clusters = []v1alpha1.ClusterStatus{{Name: "a", Ready: pointer.To[int32](1)}}
+		if change != nil {
+			change(fw)
+		}
+		return fw
+	}
+	numbers := func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Ready = pointer.To[int32](2) }
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.FleetWorkload)
+		before  func(r *Reconciler)
+		matters bool
+	}{
+		"numbers":                         {change: numbers},
+		"numbers of somebody else":        {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.ResourceVersion = "3" }, matters: true},
+		"of one that was made anew":       {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.UID = "u2" }, matters: true},
+		"numbers that were waited for":    {change: numbers, before: func(r *Reconciler) { r.written.ahead(version("1", nil)) }, matters: true},
+		"another operator's":              {change: numbers, before: func(r *Reconciler) { r.written.leave(types.NamespacedName{Namespace: "a", Name: "web"}) }, matters: true},
+		"a revision":                      {change: func(fw *v1alpha1.FleetWorkload) { fw.Status.Revision = "r2" }, matters: true},
+		"the finalizer":                   {change: func(fw *v1alpha1.FleetWorkload) { fw.Finalizers = []string{v1alpha1.Finalizer} }, matters: true},
+		"a spec, seen with our numbers":   {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.Generation = 2 }, matters: true},
+		"nothing: all are looked through": {change: func(fw *v1alpha1.FleetWorkload) { fw.ResourceVersion = "1" }, matters: true},
+	} {
+		r := &Reconciler{}
+		r.written.remember(version("2", nil), time.Now())
+		if c.before != nil {
+			c.before(r)
+		}
+		if matters := r.matters(event.UpdateEvent{ObjectOld: version("1", nil), ObjectNew: version("2", c.change)}); matters != c.matters {
+			t.Errorf("%s: it brings a pass: %t, want %t", name, matters, c.matters)
+		}
+	}
 }

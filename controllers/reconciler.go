@@ -109,7 +109,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 		}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.FleetWorkload{}).
+		For(&v1alpha1.FleetWorkload{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: r.matters})).
 		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.requestsIn),
 			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Named("fleetworkload").
@@ -159,7 +159,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	began := r.Clock.Now()
 	defer func() {
-		r.pauses.after(req.NamespacedName, began, r.Clock.Now(), r.begun.unanswered(req.NamespacedName))
+		r.pauses.after(req.NamespacedName, began, r.Clock.Now(), r.begun.unanswered(req.NamespacedName), r.begun.more(r.Concurrency, r.Clock.Now()))
 	}()
 	traceGeneration(ctx, fw)
 	if since, ahead := r.written.ahead(fw); ahead {

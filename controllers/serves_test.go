@@ -158,6 +158,7 @@ func TestANamespaceThatIsTakenOver(t *testing.T) {
 			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(9)) })
 			for range 5 {
 				cache.fw = w.get() // of what it waits for, only what came after
+				w.later(1)         // and numbers are not written more often
 				if result, err := w.reconcile(); err != nil || result.RequeueAfter == conflictRetry {
 					t.Fatalf("%+v, %v", result, err)
 				}

@@ -122,31 +122,44 @@ func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload
 }
 
 const (
-	// statusPace is how often the status of a FleetWorkload is written for numbers alone while manyAnswers or more clusters are to answer: an
-	// API server takes as long for a status with a row for each of a hundred clusters as for three ManifestWorks.
+	// numbersPace is how often at most a status is written for numbers alone: pods that start on three clusters change them many times a second.
+	numbersPace = time.Second
+	// statusPace is the same while manyAnswers or more clusters are to answer: an API server takes as long for a status with a row for each of a
+	// hundred clusters as for three ManifestWorks.
 	statusPace  = 3 * time.Second
 	manyAnswers = 20
+	// paceForOthers is added for each FleetWorkload that is on its way and has no worker to itself, until it is longestPace.
+	paceForOthers = 100 * time.Millisecond
+	longestPace   = 10 * time.Second
 )
 
 // later is for how long the write of a status may wait, 0 when it may not. Decisions are written at once, and what a person waits for.
 func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) time.Duration {
 	key := client.ObjectKeyFromObject(fw)
+	pace := min(longestPace, numbersPace+time.Duration(r.begun.more(r.Concurrency, r.Clock.Now()))*paceForOthers)
 	before, after := withoutNumbers(fw.Status), withoutNumbers(status)
-	after.Placement = withoutArrivals(before.Placement, after.Placement)
-	if r.begun.unanswered(key) < manyAnswers || !equality.Semantic.DeepEqual(before, after) {
+	if r.begun.unanswered(key) >= manyAnswers {
+		pace, after.Placement = max(pace, statusPace), withoutArrivals(before.Placement, after.Placement)
+	}
+	if equal := equality.Semantic.DeepEqual; !equal(before, after) || equal(fw.Status, status) {
 		return 0
 	}
-	return statusPace - r.Clock.Now().Sub(r.written.last(key))
+	return pace - r.Clock.Now().Sub(r.written.last(key))
 }
 
-// withoutNumbers is a status without what clusters report from one moment to the next.
+// withoutNumbers is a status without what clusters report from one moment to the next, and how far that is.
 func withoutNumbers(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
 	status.Clusters, status.ClusterSummary, status.Truncated = nil, nil, nil
 	status.Ready, status.ClustersReady = "", ""
 	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.AvailableReplicas = nil, nil, nil, nil
 	status.Conditions = slices.Clone(status.Conditions)
 	for i := range status.Conditions {
-		status.Conditions[i].Message = ""
+		c := &status.Conditions[i]
+		c.Message = ""
+		switch c.Reason {
+		case v1alpha1.ReasonApplying, v1alpha1.ReasonProgressing, v1alpha1.ReasonUnknown:
+			c.Reason = ""
+		}
 	}
 	return status
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -64,8 +65,22 @@ func (r *Reconciler) requestsIn(ctx context.Context, namespace client.Object) []
 // told lets FleetWorkloads wait of which a backend tells, when their pause is over.
 func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[BackendEvent], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, req := range r.requestsFor(ctx, e.Object) {
-		queue.AddAfter(req, r.pauses.left(req.NamespacedName, r.Clock.Now()))
+		queue.AddAfter(req, max(together, r.pauses.left(req.NamespacedName, r.Clock.Now())))
 	}
+}
+
+// matters tells whether a change of a FleetWorkload brings a pass. Numbers that a pass has written into the status bring none, but where another
+// one has waited for them.
+func (r *Reconciler) matters(e event.UpdateEvent) bool {
+	before, was := e.ObjectOld.(*v1alpha1.FleetWorkload)
+	now, is := e.ObjectNew.(*v1alpha1.FleetWorkload)
+	if !was || !is || before.ResourceVersion == now.ResourceVersion || !r.written.shows(now) {
+		return true
+	}
+	same := equality.Semantic.DeepEqual
+	return before.UID != now.UID || before.Generation != now.Generation || !before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
+		!same(before.Labels, now.Labels) || !same(before.Annotations, now.Annotations) || !same(before.Finalizers, now.Finalizers) ||
+		!same(withoutNumbers(before.Status), withoutNumbers(now.Status))
 }
 
 // requestsFor turns an event of a backend into FleetWorkloads to look at.

@@ -20,6 +20,8 @@ type version struct {
 	uid             types.UID
 	resourceVersion string
 	at              time.Time
+	// awaited is true once a pass has found the cache without it.
+	awaited bool
 	// anothers is true while another operator writes the object. Nothing else is known then.
 	anothers bool
 }
@@ -57,7 +59,19 @@ func (w *writes) ahead(obj client.Object) (since time.Time, is bool) {
 		return time.Time{}, false
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.resourceVersion)
-	return last.at, err == nil && order < 0
+	if is = err == nil && order < 0; is {
+		last.awaited = true
+		w.by[client.ObjectKeyFromObject(obj)] = last
+	}
+	return last.at, is
+}
+
+// shows tells whether obj is as it was last written, and no pass has waited for that.
+func (w *writes) shows(obj client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.by[client.ObjectKeyFromObject(obj)]
+	return !last.awaited && !last.anothers && last.uid == obj.GetUID() && last.resourceVersion == obj.GetResourceVersion()
 }
 
 // last is when the object was last written, as far as is known.
