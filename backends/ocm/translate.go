@@ -1,6 +1,7 @@
 package ocm
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -242,7 +243,7 @@ func (r report) observe(workload backends.Workload) backends.ClusterObservation 
 	o.Current = o.Applied == metav1.ConditionTrue && r.current(workload, o)
 	o.Delivered = r.delivered(s, o)
 	if o.Message == "" && o.Applied == metav1.ConditionTrue && !o.Current {
-		o.Message = r.staleMessage()
+		o.Message = cmp.Or(r.staleMessage(), r.otherReplicas(o))
 	}
 	return o
 }
@@ -305,12 +306,22 @@ func (r report) settled(workload backends.Workload) bool {
 	return !observes || r.values[feedbackGeneration] == r.values[feedbackObservedGeneration]
 }
 
+// staleMessage is what the agent says of why there is no newer report.
 func (r report) staleMessage() string {
 	if c := meta.FindStatusCondition(r.conditions, conditionFeedbackSynced); c != nil && c.Status == metav1.ConditionFalse {
 		return c.Message
 	}
 	if c := meta.FindStatusCondition(r.conditions, workv1.ManifestAvailable); c != nil && c.Status != metav1.ConditionTrue {
 		return c.Message
+	}
+	return ""
+}
+
+// otherReplicas says that the object has other replicas than the manifest, which it otherwise agrees with.
+func (r report) otherReplicas(o backends.ClusterObservation) string {
+	runs, _ := r.values[feedbackRevision].(string)
+	if n, told := r.values[feedbackReplicas].(int64); told && o.Asked != nil && n != int64(*o.Asked) && runs == o.Revision {
+		return fmt.Sprintf("its object asks for %d replicas, not %d: the agent has yet to apply that, or somebody has changed it on the cluster", n, *o.Asked)
 	}
 	return ""
 }

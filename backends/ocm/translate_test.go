@@ -215,7 +215,9 @@ func TestObserve(t *testing.T) {
 		"no revision":        {value(feedbackRevision, nil), stale},
 		"not observed":       {value(feedbackObservedGeneration, nil), stale},
 		"observed earlier":   {value(feedbackGeneration, int64(2)), stale},
-		"other replicas":     {value(feedbackReplicas, int64(3)), stale},
+		"other replicas": {value(feedbackReplicas, int64(3)), with(func(o *backends.ClusterObservation) {
+			o.Current, o.Message = false, "its object asks for 3 replicas, not 4: the agent has yet to apply that, or somebody has changed it on the cluster"
+		})},
 		"object gone, values stay": {
 			manifestCondition(workv1.ManifestAvailable, "False", "Resource is not available"),
 			with(func(o *backends.ClusterObservation) { o.Current, o.Message = false, "Resource is not available" }),
