@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -82,6 +83,8 @@ type Query struct {
 	Counterpart Counterpart
 	// Drift is Correct when empty.
 	Drift v1alpha1.DriftPolicy
+	// Companions has Observe tell what the backend has of the workload's companions, for a plan (R13).
+	Companions bool
 }
 
 // LeavesDrift tells whether what others have changed on members stays (R17). In a hand-over it does not: two backends are to have one
@@ -350,8 +353,46 @@ type ClusterObservation struct {
 	Serves map[string][]types.UID
 	// Foreign are the shared companions, by kind and name, that are somebody else's there and used as they are.
 	Foreign []string
+	// Companions are those that the backend has for the workload there, sorted by kind and name. They are told when the query asks for it.
+	Companions []CompanionObservation
 	// Message is the backend's own word, for a person.
 	Message string
+}
+
+// CompanionObservation is what a backend has of one companion on one cluster.
+type CompanionObservation struct {
+	// Object is what the backend delivers, with its marks. Read-only.
+	Object *unstructured.Unstructured
+	// Shared is true for what several FleetWorkloads may ship.
+	Shared bool
+	// Others is true when other FleetWorkloads use it on this backend: it stays when this one does without it.
+	Others bool
+	// Elsewhere is true when a FleetWorkload that is no user may need it: it is given up and not deleted.
+	Elsewhere bool
+	// Theirs is whose object is in its place.
+	Theirs Theirs
+	// Removing is true when it is on its way out.
+	Removing bool
+}
+
+// Theirs says that an object on a member is not the backend's to write, and whose it is.
+type Theirs string
+
+const (
+	// TheirsNot means that it is the backend's to write, or that nothing else is known.
+	TheirsNot Theirs = ""
+	// TheirsForeign means that it is somebody else's.
+	TheirsForeign Theirs = "Foreign"
+	// TheirsBackend means that another backend delivers it.
+	TheirsBackend Theirs = "Backend"
+)
+
+// SortCompanions puts companions of one cluster in order.
+func SortCompanions(list []CompanionObservation) {
+	slices.SortFunc(list, func(a, b CompanionObservation) int {
+		return cmp.Or(cmp.Compare(a.Object.GetKind(), b.Object.GetKind()), cmp.Compare(a.Object.GetName(), b.Object.GetName()),
+			cmp.Compare(a.Object.GetAPIVersion(), b.Object.GetAPIVersion()))
+	})
 }
 
 // Left is what others have changed on a member object and a driver leaves as it is (R17).

@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -66,4 +68,65 @@ func TestAChangeWaitsForApproval(t *testing.T) {
 	if got := w.get().Status.Change; got.Approval != "" || got.ApprovedHash == "" || len(got.Clusters) > 0 {
 		t.Errorf("after it was carried out the status says %+v", got)
 	}
+}
+
+// TestCompanionsWaitForApproval: the status says what becomes of each, and an approval of what was shown lets nothing else through, not even
+// another content of what pods refer to.
+func TestCompanionsWaitForApproval(t *testing.T) {
+	w := newWorld(t)
+	w.put("ConfigMap", "settings", "one")
+	w.put("Secret", "key", secretContent)
+	w.create(func(spec *v1alpha1.FleetWorkloadSpec) {
+		referTo("settings")(spec)
+		spec.Approval = v1alpha1.ApprovalPolicyManual
+	})
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval, "Create on m1, m2, m3; companions: Create ConfigMap settings, Secret key")
+	approve := func(token string) {
+		t.Helper()
+		w.edit(func(fw *v1alpha1.FleetWorkload) {
+			metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveChange, token)
+		})
+		w.settle()
+	}
+	approve(w.get().Status.Change.Approval)
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if got := w.sent("Secret", "key"); got != secretContent {
+		t.Fatalf("the Secret is %q", got)
+	}
+
+	w.edit(func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Template.Raw = []byte(strings.Replace(string(fw.Spec.Template.Raw), "nginx:1", "nginx:2", 1))
+	})
+	w.put("Secret", "key", "cm90YXRlZA==")
+	w.put("ConfigMap", "settings", "blue")
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval, "Update on m1, m2, m3; companions: Update ConfigMap settings, Secret key")
+	shown := w.get().Status.Change
+	if got := fmt.Sprint(shown.Companions); len(shown.Companions) != 2 || strings.Count(got, "[data.value changed]") != 2 {
+		t.Errorf("it shows %s", got)
+	}
+	raw, err := json.Marshal(w.get().Status)
+	for _, value := range []string{secretContent, "cm90YXRlZA", "blue"} {
+		if err != nil || strings.Contains(string(raw), value) {
+			t.Errorf("the status quotes %s: %s, %v", value, raw, err)
+		}
+	}
+
+	w.put("Secret", "key", "YW5vdGhlcg==")
+	approve(shown.Approval)
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval, "companions: Update ConfigMap settings, Secret key")
+	if got := w.sent("Secret", "key"); got != secretContent {
+		t.Errorf("nobody has approved %q", got)
+	}
+	approve(w.get().Status.Change.Approval)
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if got := w.sent("Secret", "key"); got != "YW5vdGhlcg==" {
+		t.Errorf("approved, it is %q", got)
+	}
+
+	w.put("ConfigMap", "settings", "two")
+	w.settle()
+	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	w.wantSent("two", "")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,6 +54,8 @@ func (w *world) put(kind, name, content string) {
 	obj.SetGroupVersionKind(at.GroupVersionKind)
 	obj.SetNamespace(at.Namespace)
 	obj.SetName(at.Name)
+	w.versions++
+	obj.SetResourceVersion(strconv.Itoa(w.versions))
 	w.sources.objects[at] = obj
 }
 

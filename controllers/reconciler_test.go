@@ -69,6 +69,8 @@ type world struct {
 	backend  *memory.Backend
 	writes   int
 	sources  *fakeSources
+	// versions counts what was put on the management cluster: each has a version of its own.
+	versions int
 	*Reconciler
 }
 

@@ -189,7 +189,114 @@ type ChangeStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Truncated *int32 `json:"truncated,omitempty"`
+
+	// companions are the objects that travel with the workload, of the FleetWorkload's namespace: those with which the change does something,
+	// and those that are left alone for a reason. One that becomes something else on other clusters is listed again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Companions []PlannedCompanion `json:"companions,omitempty"`
+
+	// companionsTruncated is how many more entries there are than companions lists. All of them are part of what approval stands for.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CompanionsTruncated *int32 `json:"companionsTruncated,omitempty"`
 }
+
+// PlannedCompanion is what a change comes to for one object that travels with the workload.
+type PlannedCompanion struct {
+	WorkloadReference `json:",inline"`
+
+	// action is what is done with it.
+	// +required
+	Action CompanionAction `json:"action,omitempty"`
+
+	// reason is why that is done, where it does not follow from spec.companions or from what the pods refer to.
+	// +optional
+	Reason CompanionReason `json:"reason,omitempty"`
+
+	// clusters are some of those where it is done, by name.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Clusters []string `json:"clusters,omitempty"`
+
+	// truncated is how many more clusters there are than clusters lists.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Truncated *int32 `json:"truncated,omitempty"`
+
+	// changes are what of the object becomes different, a field each. What a Secret holds is never told, nor are the values of other objects that
+	// the pods refer to: who may read a FleetWorkload need not be allowed to read them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Changes []string `json:"changes,omitempty"`
+
+	// changesTruncated is how many more fields there are than changes lists.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ChangesTruncated *int32 `json:"changesTruncated,omitempty"`
+}
+
+// CompanionAction is what a change does with an object that travels with the workload.
+// +kubebuilder:validation:Enum=Create;CreateOrAdopt;Adopt;Update;Delete;GiveUp;Leave;Hold;Move
+type CompanionAction string
+
+const (
+	// CompanionCreate means: the clusters get the object.
+	CompanionCreate CompanionAction = "Create"
+	// CompanionCreateOrAdopt means: the clusters get the object, and one of its name that is there already is taken over.
+	CompanionCreateOrAdopt CompanionAction = "CreateOrAdopt"
+	// CompanionAdopt means: somebody else's object of its name is taken over.
+	CompanionAdopt CompanionAction = "Adopt"
+	// CompanionUpdate means: the object becomes another one.
+	CompanionUpdate CompanionAction = "Update"
+	// CompanionDelete means: the object is deleted.
+	CompanionDelete CompanionAction = "Delete"
+	// CompanionGiveUp means: the object stays on the clusters, and belongs to nobody.
+	CompanionGiveUp CompanionAction = "GiveUp"
+	// CompanionLeave means: the object stays as it is, because of whose it is.
+	CompanionLeave CompanionAction = "Leave"
+	// CompanionHold means: the object would become another one, and something stands against that.
+	CompanionHold CompanionAction = "Hold"
+	// CompanionMove means: the object changes hands, to another backend.
+	CompanionMove CompanionAction = "Move"
+)
+
+// CompanionReason is why something is done with an object that travels with the workload, or why nothing is.
+// +kubebuilder:validation:Enum=NotListed;WorkloadRemoved;KeepsData;SomebodyElses;BlocksWorkload;OtherBackends;UsedByOthers;MayBeNeeded;DependenciesIgnored;Missing;ClusterPaused
+type CompanionReason string
+
+const (
+	// CompanionNotListed means: neither spec.companions nor the pods name it any more. It goes after the change that does without it: what pods
+	// refer to, or what they may still refer to, goes once the newest revision is healthy everywhere.
+	CompanionNotListed CompanionReason = "NotListed"
+	// CompanionWorkloadRemoved means: the workload is taken off the cluster, and the object after it.
+	CompanionWorkloadRemoved CompanionReason = "WorkloadRemoved"
+	// CompanionKeepsData means: it would go, and is a PersistentVolumeClaim, which is never deleted.
+	CompanionKeepsData CompanionReason = "KeepsData"
+	// CompanionSomebodyElses means: the cluster has somebody else's object of that name. It is used as it is.
+	CompanionSomebodyElses CompanionReason = "SomebodyElses"
+	// CompanionBlocksWorkload means: the cluster has somebody else's object of that name, which keeps the workload from starting there.
+	CompanionBlocksWorkload CompanionReason = "BlocksWorkload"
+	// CompanionOtherBackends means: another backend delivers it. It is used as it is.
+	CompanionOtherBackends CompanionReason = "OtherBackends"
+	// CompanionUsedByOthers means: this FleetWorkload no longer needs it, and others do.
+	CompanionUsedByOthers CompanionReason = "UsedByOthers"
+	// CompanionMayBeNeeded means: it would go, and a FleetWorkload may need it that was moved, or given up.
+	CompanionMayBeNeeded CompanionReason = "MayBeNeeded"
+	// CompanionDependenciesIgnored means: what pods refer to is no longer sent along, and what was sent stays.
+	CompanionDependenciesIgnored CompanionReason = "DependenciesIgnored"
+	// CompanionMissing means: the pods refer to it, and the management cluster does not have it. Nothing is started or changed on the clusters.
+	CompanionMissing CompanionReason = "Missing"
+	// CompanionClusterPaused means: spec.placement.paused leaves the cluster as it is.
+	CompanionClusterPaused CompanionReason = "ClusterPaused"
+)
 
 // PlannedCluster is what a change comes to on one cluster.
 type PlannedCluster struct {

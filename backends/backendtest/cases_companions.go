@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,6 +155,11 @@ func companionCases() []Case {
 				s.refused(s.newPlan("api", s.cluster(0)).carrying(other), backends.CodeNameConflict)
 				s.keepPassing(p)
 			},
+		},
+		{
+			Name:  "R13: companions are told to who asks, with what they hold and whose they are",
+			Rules: []string{"R13"},
+			run:   companionsAreTold,
 		},
 		{
 			Name:  "R13: cut off after any write of a change with companions, a new process ends in the same state",
@@ -343,6 +349,57 @@ func foreignShared(s *session) {
 	s.nothingLeft(p)
 	s.stillTheirs(s.cluster(0), token, was)
 	s.absent(s.cluster(1), token.ref(s.namespace))
+}
+
+func companionsAreTold(s *session) {
+	web := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(settings, token)
+	s.foreignCompanion(s.cluster(0), token)
+	web.theirs = []string{s.cluster(0)}
+	for _, c := range s.converge(web).Clusters {
+		if c.Companions != nil {
+			s.t.Errorf("%s: %d companions are told although nobody asks", c.Cluster, len(c.Companions))
+		}
+	}
+	s.wantTold(web, s.cluster(0), "settings one own, token first shared Foreign")
+	s.wantTold(web, s.cluster(1), "settings one own, token first shared")
+	api := s.newPlan("api", s.cluster(1)).carrying(token)
+	s.converge(api)
+	s.wantTold(web, s.cluster(1), "settings one own, token first shared used by others")
+	s.wantTold(api, s.cluster(1), "token first shared used by others")
+}
+
+// wantTold waits until the driver tells these companions of a cluster.
+func (s *session) wantTold(p plan, cluster, want string) {
+	s.t.Helper()
+	s.until("companions of "+p.key.Name+" to be told", func() string {
+		query := p.query()
+		query.Companions = true
+		observation, err := s.observe(query)
+		s.noError("Observe", err)
+		c, _ := report(observation, cluster)
+		var told []string
+		for _, o := range c.Companions {
+			value, kind := fmt.Sprint(nested(o.Object, "data", "value")), "own"
+			if decoded, err := base64.StdEncoding.DecodeString(value); err == nil && o.Object.GetKind() == "Secret" {
+				value = string(decoded)
+			}
+			if o.Shared {
+				kind = "shared"
+			}
+			words := []string{o.Object.GetName(), value, kind}
+			if o.Others {
+				words = append(words, "used by others")
+			}
+			if o.Theirs != backends.TheirsNot {
+				words = append(words, string(o.Theirs))
+			}
+			told = append(told, strings.Join(words, " "))
+		}
+		if got := strings.Join(told, ", "); got != want {
+			return cluster + ": " + got + ", want " + want
+		}
+		return ""
+	})
 }
 
 // companion reads a companion from a member; nil when it is not there.

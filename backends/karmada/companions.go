@@ -371,6 +371,12 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 			foreign[title] = append(foreign[title], w.cluster)
 			report.Foreign = append(report.Foreign, title)
 		}
+		if query.Companions {
+			w.tellCompanion(report, query.Key)
+		}
+	}
+	for _, c := range o.Clusters {
+		backends.SortCompanions(c.Companions)
 	}
 	slices.SortFunc(o.Clusters, func(a, b backends.ClusterObservation) int { return strings.Compare(a.Cluster, b.Cluster) })
 	o.Notes = append(o.Notes, companions.Notes(foreign, companions.ForeignNote)...)
@@ -417,6 +423,23 @@ func (w work) companion(o *backends.ClusterObservation) (foreign bool) {
 		o.Message = "companions are on their way"
 	}
 	return false
+}
+
+// tellCompanion adds what the Work delivers to its cluster's report.
+func (w work) tellCompanion(o *backends.ClusterObservation, key backends.Key) {
+	manifest := w.manifest()
+	if manifest == nil {
+		return // a companion that cannot be read is written anew
+	}
+	need := companions.ReadNeed(w.Annotations)
+	c := backends.CompanionObservation{
+		Object: manifest, Shared: companions.IsShared(w.Work), Others: len(need.Leaving(key, v1alpha1.DeletionPolicyDelete).Users) > 0,
+		Elsewhere: need.Elsewhere(), Removing: w.terminating(),
+	}
+	if conflicts(w) && !w.suspended() {
+		c.Theirs = backends.TheirsForeign
+	}
+	o.Companions = append(o.Companions, c)
 }
 
 // onCarrier tells the users of carriers; see onWork for the Works of bindings.

@@ -428,6 +428,9 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		}
 		c := &o.Clusters[at[cluster]]
 		r.serve(live, c, query.Key)
+		if query.Companions {
+			r.tellCompanion(live, c, query.Key)
+		}
 		switch r.companion(live, c) {
 		case usedForeign:
 			foreign[title] = append(foreign[title], cluster)
@@ -437,9 +440,28 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		case usedAsSent:
 		}
 	}
+	for _, c := range o.Clusters {
+		backends.SortCompanions(c.Companions)
+	}
 	o.Notes = append(o.Notes, companions.Notes(foreign, companions.ForeignNote)...)
 	o.Notes = append(o.Notes, companions.Notes(elsewhere, companions.ElsewhereNote)...)
 	return nil
+}
+
+// tellCompanion adds what a carrier delivers to its cluster's report.
+func (r report) tellCompanion(live *unstructured.Unstructured, o *backends.ClusterObservation, key backends.Key) {
+	s, need := r.state(), companions.ReadNeed(live.GetAnnotations())
+	c := backends.CompanionObservation{
+		Object: carried(live), Shared: companions.IsShared(live), Others: len(need.Leaving(key, v1alpha1.DeletionPolicyDelete).Users) > 0,
+		Elsewhere: need.Elsewhere() || s.elsewhere, Removing: s.deleting || r.ours.removing != "",
+	}
+	switch {
+	case s.elsewhere:
+		c.Theirs = backends.TheirsBackend
+	case s.strategy == workv1.UpdateStrategyTypeReadOnly && s.object == presenceForeign:
+		c.Theirs = backends.TheirsForeign
+	}
+	o.Companions = append(o.Companions, c)
 }
 
 // carriersToReport are the workload's carriers, as the query wants them read.

@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/difference"
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
@@ -36,7 +35,7 @@ func changes(from, to revisions.Shipped) ([]string, error) {
 			lines = append(lines, name+": removed")
 		default:
 			for _, op := range jsondiff.Diff(before, after) {
-				lines = append(lines, name+": "+change(op, before, after))
+				lines = append(lines, name+": "+difference.Line(op, before, after))
 			}
 		}
 	}
@@ -114,104 +113,6 @@ func union(a, b *parts) []string {
 	return names
 }
 
-// change words one operation: where, and from which value to which. What a Secret holds is not shown.
-func change(op jsondiff.Op, from, to map[string]any) string {
-	tokens := strings.Split(strings.TrimPrefix(op.Path, "/"), "/")
-	for i, token := range tokens {
-		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-	}
-	where, was := walk(from, tokens)
-	what := map[string]string{jsondiff.OpAdd: "added", jsondiff.OpRemove: "removed", jsondiff.OpReplace: "changed"}[op.Op]
-	_, wasScalar := scalar(was)
-	_, isScalar := scalar(op.Value)
-	switch {
-	case secret(from, tokens) || secret(to, tokens):
-		return where + " " + what
-	case op.Op == jsondiff.OpAdd && isScalar:
-		return fmt.Sprintf("%s added: %s", where, shown(op.Value))
-	case op.Op == jsondiff.OpRemove && wasScalar:
-		return fmt.Sprintf("%s removed: %s", where, shown(was))
-	case op.Op == jsondiff.OpReplace && (wasScalar || isScalar):
-		return fmt.Sprintf("%s %s -> %s", where, shown(was), shown(op.Value))
-	}
-	if a, b := asList(was), asList(op.Value); a != nil && b != nil {
-		return fmt.Sprintf("%s %s -> %d", where, counted(len(a), "entry", "entries"), len(b))
-	}
-	return where + " " + what
-}
-
-// walk returns a path as people write it, and the value there.
-func walk(from map[string]any, tokens []string) (where string, value any) {
-	value = from
-	for _, token := range tokens {
-		if list, is := value.([]any); is {
-			value = nil
-			if i, err := strconv.Atoi(token); err == nil && i < len(list) {
-				value = list[i]
-			}
-			where += "[" + token + "]"
-			continue
-		}
-		object, _ := value.(map[string]any)
-		value = object[token]
-		switch {
-		case token == "" || strings.ContainsAny(token, "./[]"):
-			where += "[" + token + "]"
-		case where == "":
-			where = token
-		default:
-			where += "." + token
-		}
-	}
-	return where, value
-}
-
-func asList(v any) []any {
-	list, _ := v.([]any)
-	return list
-}
-
-func scalar(v any) (any, bool) {
-	switch v.(type) {
-	case map[string]any, []any:
-		return nil, false
-	default:
-		return v, true
-	}
-}
-
-// shown is a value in a line, cut when it is long.
-func shown(v any) string {
-	const most = 80
-	value, is := scalar(v)
-	if !is {
-		return "..."
-	}
-	text, isText := value.(string)
-	if !isText || text != oneLine(text) || text == "" {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return "?"
-		}
-		text = string(raw)
-	}
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return text
-}
-
-// lastApplied holds a whole manifest, content included.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-// isSecret tells whether a manifest is that of a Secret.
-func isSecret(manifest map[string]any) bool { return manifest["kind"] == "Secret" }
-
-// secret tells whether a path leads to what a Secret holds.
-func secret(manifest map[string]any, tokens []string) bool {
-	return isSecret(manifest) && (tokens[0] == "data" || tokens[0] == "stringData" || slices.Contains(tokens, lastApplied))
-}
-
 // masked is a version without what Secrets hold.
 func masked(s revisions.Shipped) (revisions.Shipped, error) {
 	var err error
@@ -229,7 +130,7 @@ func masked(s revisions.Shipped) (revisions.Shipped, error) {
 
 func maskedManifest(whole runtime.RawExtension) (runtime.RawExtension, error) {
 	manifest := map[string]any{}
-	if err := utiljson.Unmarshal(whole.Raw, &manifest); err != nil || !isSecret(manifest) {
+	if err := utiljson.Unmarshal(whole.Raw, &manifest); err != nil || !difference.IsSecret(manifest) {
 		return whole, err
 	}
 	for _, field := range []string{"data", "stringData"} {
@@ -238,8 +139,8 @@ func maskedManifest(whole runtime.RawExtension) (runtime.RawExtension, error) {
 		}
 	}
 	metadata, _ := manifest["metadata"].(map[string]any)
-	if annotations, is := metadata["annotations"].(map[string]any); is && annotations[lastApplied] != nil {
-		annotations[lastApplied] = mask
+	if annotations, is := metadata["annotations"].(map[string]any); is && annotations[difference.LastApplied] != nil {
+		annotations[difference.LastApplied] = mask
 	}
 	raw, err := json.Marshal(manifest)
 	return runtime.RawExtension{Raw: raw}, err

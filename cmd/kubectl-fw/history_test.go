@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/difference"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
@@ -50,7 +51,7 @@ func withOverrides(tags ...string) shipped {
 
 func keys(password string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","data":{"password":%q},"kind":"Secret","metadata":{"annotations":{%q:%q},"name":"keys"}}`,
-		password, lastApplied, password)
+		password, difference.LastApplied, password)
 }
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchLabels":{"app":"web"}},` +
@@ -179,7 +180,7 @@ func TestChanges(t *testing.T) {
 			"template: spec.template.metadata.annotations.a 1 -> " + strings.Repeat("ö", 80) + "..."}},
 		"a longer list": {nothing, replaced(`"name":"web"}`, `"name":"web"},{"name":"log"}`), []string{"template: spec.template.spec.containers 1 entry -> 2"}},
 		"a Secret's content": {withCompanions(keys("YQ==")), withCompanions(keys("Yg==")), []string{
-			"companion Secret/keys: data.password changed", "companion Secret/keys: metadata.annotations[" + lastApplied + "] changed"}},
+			"companion Secret/keys: data.password changed", "companion Secret/keys: metadata.annotations[" + difference.LastApplied + "] changed"}},
 		"a companion":  {nothing, withCompanions(keys("YQ==")), []string{"companion Secret/keys: added"}},
 		"an override":  {withOverrides("1", "2"), withOverrides("3"), []string{"override o0: images[0].tag 1 -> 3", "override o1: removed"}},
 		"dependencies": {nothing, func(s *v1alpha1.FleetWorkloadSpec) { s.Dependencies = v1alpha1.DependencyPolicyPropagate }, []string{"dependencies: Ignore -> Propagate"}},

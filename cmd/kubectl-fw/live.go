@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/connection"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 const (
@@ -132,7 +134,8 @@ func (l *live) backend(name string) (backend, error) {
 }
 
 func (l *live) connect(b config.Backend) (backend, error) {
-	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, installation: l.installation, aliases: l.cfg.ClusterAliases, tenancy: l.cfg.Tenancy, namespace: l.namespace}
+	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, installation: l.installation, aliases: l.cfg.ClusterAliases, tenancy: l.cfg.Tenancy, namespace: l.namespace,
+		dependency: l.dependency, leaveOut: l.cfg.Dependencies.LeaveOut}
 	err := l.retry(func() error {
 		driver, err := l.pool.Driver(b.Name)
 		if err != nil {
@@ -165,6 +168,20 @@ func (l *live) namespace(name string) *pass.Namespace {
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := l.client.Get(l.ctx, client.ObjectKey{Name: name}, found)
 	return &pass.Namespace{Labels: found.Labels, Err: client.IgnoreNotFound(err)}
+}
+
+// dependency reads what pods refer to.
+func (l *live) dependency(namespace string, need plan.Need) pass.Object {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(need.GroupVersionKind)
+	err := l.client.Get(l.ctx, client.ObjectKey{Namespace: namespace, Name: need.Name}, found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return pass.Object{}
+	case err != nil:
+		return pass.Object{Err: fmt.Errorf("read %s: %w", need, explain(err)), Forbidden: apierrors.IsForbidden(err)}
+	}
+	return pass.Object{Found: found}
 }
 
 // names implements source.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // reporting is an inventory whose backends say what they carry.
@@ -18,6 +20,8 @@ type reporting struct {
 	*inventory
 	broken map[string]error
 	report func(backends.Query) backends.Observation
+	// dependency reads what pods refer to; nil as offline.
+	dependency func(namespace string, need plan.Need) pass.Object
 }
 
 func (r reporting) backend(name string) (backend, error) {
@@ -26,6 +30,7 @@ func (r reporting) backend(name string) (backend, error) {
 		return b, cause
 	}
 	b.observe = func(q backends.Query) (backends.Observation, error) { return r.report(q), nil }
+	b.dependency = r.dependency
 	return b, err
 }
 

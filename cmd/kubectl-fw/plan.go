@@ -24,9 +24,11 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/difference"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
@@ -239,18 +241,26 @@ func (p *preview) write(out io.Writer, from source) error {
 		fmt.Fprintln(out, message)
 		return result
 	}
-	rows, err := p.rows(from)
+	comesTo, err := p.comesTo(from)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(rows, func(r planRow) bool { return r.changes }) {
+	if comesTo.changes() {
 		result = somethingChanges
 	}
-	if err := writePlan(out, rows); err != nil {
+	if err := writePlan(out, comesTo.rows); err != nil {
 		return err
 	}
-	if p.next.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
-		fmt.Fprintln(out, "note: what pods refer to is sent along, and is not looked at here")
+	travels := comesTo.travels(edits)
+	if err := writeCompanions(out, travels, 0); err != nil {
+		return err
+	}
+	writeLater(out, comesTo.rows, travels)
+	if len(comesTo.unread) > 0 {
+		fmt.Fprintln(out)
+	}
+	for _, kind := range comesTo.unread {
+		fmt.Fprintf(out, "note: you may not read %s objects in this namespace: those that pods refer to are sent along, and are not looked at here\n", kind)
 	}
 	return result
 }
@@ -273,7 +283,7 @@ func (p *preview) edits() ([]string, error) {
 		return nil, err
 	}
 	for _, op := range jsondiff.Diff(was, next) {
-		lines = append(lines, "spec: "+change(op, was, next))
+		lines = append(lines, "spec: "+difference.Line(op, was, next))
 	}
 	return lines, nil
 }
@@ -307,10 +317,20 @@ func (p *preview) elsewhere() (message string, is bool) {
 type planRow struct {
 	cluster, action, replicas, why string
 	changes                        bool
+	// does is the action; empty when nothing is done.
+	does v1alpha1.PlannedAction
 }
 
-// rows decide as the operator would.
-func (p *preview) rows(from source) ([]planRow, error) {
+// outcome is what a spec would come to.
+type outcome struct {
+	rows       []planRow
+	companions []pass.PlannedCompanion
+	// unread are the kinds of what pods refer to that who asks may not read. Nothing is said of those.
+	unread []string
+}
+
+// comesTo decides as the operator would.
+func (p *preview) comesTo(from source) (*outcome, error) {
 	b, err := from.backend(p.next.Spec.Backend)
 	if errors.Is(err, backends.ErrNotConfigured) {
 		return nil, noBackend(from, "spec.backend", p.next.Spec.Backend)
@@ -324,21 +344,66 @@ func (p *preview) rows(from source) ([]planRow, error) {
 	return b.planned(p.next, kinds)
 }
 
-func (b backend) planned(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) ([]planRow, error) {
-	d, err := b.decide(fw, kinds)
+func (b backend) planned(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*outcome, error) {
+	out := &outcome{}
+	d, err := b.decideReadable(fw, kinds, out)
 	if err != nil {
 		return nil, fmt.Errorf("it would not be carried out: %w", err)
 	}
-	var rows []planRow
 	for _, r := range d.Rows(fw.Status.Placement) {
-		rows = append(rows, planned(r))
+		out.rows = append(out.rows, planned(r))
 	}
-	return rows, nil
+	out.companions = slices.DeleteFunc(d.Companions(true), func(c pass.PlannedCompanion) bool {
+		return c.Shared && slices.Contains(out.unread, c.Kind)
+	})
+	return out, nil
+}
+
+// decideReadable decides with what pods refer to, but for the kinds that who asks may not read.
+func (b backend) decideReadable(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry, out *outcome) (*pass.Decision, error) {
+	read := b.dependency
+	for {
+		var forbidden []string
+		if read != nil {
+			b.dependency = func(namespace string, need plan.Need) pass.Object {
+				found := read(namespace, need)
+				if found.Forbidden {
+					forbidden = append(forbidden, need.Kind)
+				}
+				return found
+			}
+		}
+		d, err := b.decideAll(fw, kinds)
+		if len(forbidden) == 0 {
+			return d, err
+		}
+		// A kind that is left out is not read again, and there are few.
+		out.unread = slices.Compact(slices.Sorted(slices.Values(append(out.unread, forbidden...))))
+		b.leaveOut = slices.Concat(b.leaveOut, forbidden)
+	}
+}
+
+// changes tells whether anything would change on a cluster.
+func (o *outcome) changes() bool {
+	return slices.ContainsFunc(o.rows, func(r planRow) bool { return r.changes }) || slices.ContainsFunc(o.companions, pass.PlannedCompanion.Acts)
+}
+
+// travels are the rows of companions. What an edit of the spec says already is not repeated.
+func (o *outcome) travels(edits []string) []v1alpha1.PlannedCompanion {
+	rows := make([]v1alpha1.PlannedCompanion, 0, len(o.companions))
+	for _, c := range o.companions {
+		row := c.PlannedCompanion
+		if slices.ContainsFunc(edits, func(line string) bool { return strings.HasPrefix(line, "companion "+titleOf(row)+": ") }) {
+			row.Changes = nil
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // planned words what becomes of a cluster.
 func planned(r pass.Row) planRow {
-	row := planRow{cluster: r.Cluster, replicas: number(r.Replicas), why: string(r.Reason), changes: r.Action != ""}
+	row := planRow{cluster: r.Cluster, replicas: number(r.Replicas), why: string(r.Reason), changes: r.Action != "", does: r.Action}
 	if before := number(r.ReplicasBefore); r.ReplicasBefore != nil && before != row.replicas {
 		row.replicas = before + " -> " + row.replicas
 	}

@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // TestPlan shows an edit of a FleetWorkload that runs on three clusters.
@@ -29,6 +34,11 @@ func TestPlan(t *testing.T) {
 		fw.Spec.Template.Raw = []byte(strings.ReplaceAll(string(fw.Spec.Template.Raw), "nginx:1.27", "nginx:1.28"))
 	}
 	suspend := func(fw *v1alpha1.FleetWorkload) { suspended := true; fw.Spec.Suspend = &suspended }
+	refers := func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Dependencies = v1alpha1.DependencyPolicyPropagate
+		fw.Spec.Template.Raw = []byte(strings.Replace(string(fw.Spec.Template.Raw), `"image":"nginx:1.27"`,
+			`"envFrom":[{"configMapRef":{"name":"settings"}},{"secretRef":{"name":"token"}}],"image":"nginx:1.27"`, 1))
+	}
 	replicas := func(n int32) func(*v1alpha1.FleetWorkload) {
 		return func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = &n }
 	}
@@ -39,6 +49,8 @@ func TestPlan(t *testing.T) {
 		fresh  bool
 		// forgotten is true when the status has no record.
 		forgotten bool
+		// there are the companions that each cluster has, and sources what the management cluster has, of which a kind may not be read.
+		there, sources, forbidden string
 		// fails is in the error; empty when something changes, "-" when nothing does.
 		fails string
 	}{
@@ -46,10 +58,22 @@ func TestPlan(t *testing.T) {
 		"image":    {edits: []func(*v1alpha1.FleetWorkload){image}},
 		"scaled":   {edits: []func(*v1alpha1.FleetWorkload){replicas(18)}},
 		"narrower": {edits: []func(*v1alpha1.FleetWorkload){on("member1", "member2")}},
-		"secret":   {was: []func(*v1alpha1.FleetWorkload){secret("b25l")}, edits: []func(*v1alpha1.FleetWorkload){secret("dHdv")}},
-		"suspend":  {edits: []func(*v1alpha1.FleetWorkload){on("member1"), image, suspend}},
-		"new":      {fresh: true, report: nothing},
-		"moves":    {edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" }}},
+		"secret": {was: []func(*v1alpha1.FleetWorkload){secret("b25l")}, edits: []func(*v1alpha1.FleetWorkload){secret("dHdv")},
+			there: `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"keys","namespace":"shop"},"data":{"password":"b25l"}}]`},
+		"companions": {edits: []func(*v1alpha1.FleetWorkload){refers, secret("dHdv")}, sources: `[
+			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"debug","app.yaml":"a: 1\nb: 3\n"}},
+			{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop"},"data":{"token":"dHdv"}}]`,
+			there: `[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"info","app.yaml":"a: 1\nb: 2\n"}},
+			{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop"},"data":{"token":"b25l"}},
+			{"apiVersion":"v1","kind":"Service","metadata":{"name":"old","namespace":"shop"}}]`},
+		"missing": {edits: []func(*v1alpha1.FleetWorkload){refers}, sources: `[
+			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"}}]`},
+		"unread": {edits: []func(*v1alpha1.FleetWorkload){refers}, forbidden: "Secret", sources: `[
+			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"debug"}}]`,
+			there: `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop"},"data":{"token":"b25l"}}]`},
+		"suspend": {edits: []func(*v1alpha1.FleetWorkload){on("member1"), image, suspend}},
+		"new":     {fresh: true, report: nothing},
+		"moves":   {edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" }}},
 		"moving": {was: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) {
 			fw.Status.Migration, fw.Spec.Backend = moving(t).Status.Migration, "ocm"
 		}},
@@ -70,8 +94,12 @@ func TestPlan(t *testing.T) {
 			if from.report == nil {
 				from.report = carriesOut(revisionOf(t, was, inv), 6, 3, 3)
 			}
+			from.report = having(from.report, objectsIn(t, test.there))
 			if !test.forgotten {
 				was.Status.Placement = recorded(t, was, from)
+			}
+			if test.sources != "" {
+				from.dependency = reads(objectsIn(t, test.sources), test.forbidden)
 			}
 			p := &preview{was: was, next: was.DeepCopy(), program: "kubectl fw"}
 			for _, edit := range test.edits {
@@ -88,6 +116,52 @@ func TestPlan(t *testing.T) {
 			}
 			compareGolden(t, "plan/"+name+".golden", out.String())
 		})
+	}
+}
+
+func objectsIn(t *testing.T, list string) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	if list == "" {
+		return nil
+	}
+	var all []map[string]any
+	if err := json.Unmarshal([]byte(list), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range all {
+		objects = append(objects, &unstructured.Unstructured{Object: each})
+	}
+	return objects
+}
+
+// having reports companions on each cluster as well. Services are the FleetWorkload's own, and all else is shared.
+func having(report func(backends.Query) backends.Observation, objects []*unstructured.Unstructured) func(backends.Query) backends.Observation {
+	return func(q backends.Query) backends.Observation {
+		o := report(q)
+		for i := range o.Clusters {
+			for _, obj := range objects {
+				if q.Companions {
+					o.Clusters[i].Companions = append(o.Clusters[i].Companions, backends.CompanionObservation{Object: obj, Shared: obj.GetKind() != "Service"})
+				}
+			}
+		}
+		return o
+	}
+}
+
+// reads answers as the management cluster does that has these objects.
+func reads(objects []*unstructured.Unstructured, forbidden string) func(string, plan.Need) pass.Object {
+	return func(namespace string, need plan.Need) pass.Object {
+		if need.Kind == forbidden {
+			return pass.Object{Err: errors.New("you may not"), Forbidden: true}
+		}
+		i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == need.Kind && o.GetName() == need.Name && o.GetNamespace() == namespace
+		})
+		if i < 0 {
+			return pass.Object{}
+		}
+		return pass.Object{Found: objects[i]}
 	}
 }
 

@@ -33,7 +33,8 @@ func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves
 		return nil
 	}
 	fmt.Fprintf(out, "%s on backend %s\n%s\n", key, fw.Spec.Backend, change.Message)
-	if rows := plannedRows(change); len(rows) > 0 {
+	rows := plannedRows(change)
+	if len(rows) > 0 {
 		if err := writePlan(out, rows); err != nil {
 			return err
 		}
@@ -41,6 +42,10 @@ func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves
 	if more := ptr.Deref(change.Truncated, 0); more > 0 {
 		fmt.Fprintf(out, "and %d clusters more\n", more)
 	}
+	if err := writeCompanions(out, change.Companions, int(ptr.Deref(change.CompanionsTruncated, 0))); err != nil {
+		return err
+	}
+	writeLater(out, rows, change.Companions)
 	fmt.Fprintln(out)
 	if approves {
 		return approveChange(ctx, c, fw, out)

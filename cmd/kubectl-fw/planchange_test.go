@@ -33,6 +33,30 @@ func unapproved(t *testing.T, edits ...func(*v1alpha1.FleetWorkload)) *v1alpha1.
 	return fw
 }
 
+// companionsChange changes companions alone.
+func companionsChange(fw *v1alpha1.FleetWorkload) {
+	companion := func(kind, name string, edit func(*v1alpha1.PlannedCompanion)) v1alpha1.PlannedCompanion {
+		c := v1alpha1.PlannedCompanion{WorkloadReference: v1alpha1.WorkloadReference{APIVersion: "v1", Kind: kind, Name: name}}
+		edit(&c)
+		return c
+	}
+	fw.Status.Change.Message = "the workload stays as it is on each cluster; companions: Update ConfigMap settings"
+	fw.Status.Change.Clusters = nil
+	fw.Status.Change.Companions = []v1alpha1.PlannedCompanion{
+		companion("ConfigMap", "settings", func(c *v1alpha1.PlannedCompanion) {
+			c.Action, c.Clusters, c.Truncated = v1alpha1.CompanionUpdate, []string{"member1", "member2", "member3", "member4", "member5"}, ptr.To[int32](7)
+			c.Changes, c.ChangesTruncated = []string{"data.level info -> debug"}, ptr.To[int32](3)
+		}),
+		companion("PersistentVolumeClaim", "data", func(c *v1alpha1.PlannedCompanion) {
+			c.Action, c.Reason, c.Clusters = v1alpha1.CompanionGiveUp, v1alpha1.CompanionKeepsData, []string{"member3"}
+		}),
+		companion("Service", "web", func(c *v1alpha1.PlannedCompanion) {
+			c.Action, c.Reason, c.Clusters = v1alpha1.CompanionDelete, v1alpha1.CompanionNotListed, []string{"member1"}
+		}),
+	}
+	fw.Status.Change.CompanionsTruncated = ptr.To[int32](1)
+}
+
 func TestPlanOfAChange(t *testing.T) {
 	const table = `shop/web on backend karmada
 Remove on member3, Update on member1
@@ -40,6 +64,9 @@ Remove on member3, Update on member1
 CLUSTER   ACTION   REPLICAS   WHY
 member1   update   2 -> 3     -
 member3   remove   2          SpecChanged
+
+this is the first step; what follows:
+  each cluster replaces pods as the workload's own update strategy has it
 
 `
 	const command = "approve it until 2026-03-01T12:00:00Z with: kubectl-fw approve web -n shop\n"
@@ -51,10 +78,27 @@ member3   remove   2          SpecChanged
 	}{
 		"it waits": {edit: func(*v1alpha1.FleetWorkload) {}, out: table + command, waits: true},
 		"it waits on many": {edit: func(fw *v1alpha1.FleetWorkload) { fw.Status.Change.Truncated = ptr.To[int32](7) },
-			out: strings.TrimSuffix(table, "\n") + "and 7 clusters more\n\n" + command, waits: true},
+			out: strings.Replace(table, "\n\nthis is", "\nand 7 clusters more\n\nthis is", 1) + command, waits: true},
 		"it waits on no cluster": {edit: func(fw *v1alpha1.FleetWorkload) {
-			fw.Status.Change.Message, fw.Status.Change.Clusters = "the workload stays as it is on each cluster; companions and dependencies may change", nil
-		}, out: "shop/web on backend karmada\nthe workload stays as it is on each cluster; companions and dependencies may change\n\n" + command, waits: true},
+			fw.Status.Change.Message, fw.Status.Change.Clusters = "nothing changes on any cluster", nil
+		}, out: "shop/web on backend karmada\nnothing changes on any cluster\n\n" + command, waits: true},
+		"it waits with companions": {edit: companionsChange, out: `shop/web on backend karmada
+the workload stays as it is on each cluster; companions: Update ConfigMap settings
+
+COMPANION                    ACTION    CLUSTERS                                                 WHY
+ConfigMap/settings           update    member1, member2, member3, member4, member5 and 7 more   -
+PersistentVolumeClaim/data   give up   member3                                                  a claim is never deleted
+Service/web                  delete    member1                                                  it is no longer listed, nor referred to
+and 1 companion more
+
+what changes of companions:
+  ConfigMap/settings: data.level info -> debug
+  ConfigMap/settings: and 3 fields more
+
+this is the first step; what follows:
+  companions that are no longer needed go once the newest revision is healthy on every cluster
+
+` + command, waits: true},
 		"it is approved": {edit: func(*v1alpha1.FleetWorkload) {}, approve: true,
 			out: table + "approved, the change of shop/web is carried out: 5b2f8a7c90e1d346\n"},
 		"nothing waits": {edit: func(fw *v1alpha1.FleetWorkload) { fw.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: "a"} },

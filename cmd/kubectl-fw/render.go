@@ -176,6 +176,10 @@ type backend struct {
 	tenancy tenancy.Tenancy
 	// namespace asks the management cluster for one; offline it has no labels.
 	namespace func(name string) *pass.Namespace
+	// dependency reads what pods refer to from the management cluster, as who runs the command; offline it is nil.
+	dependency func(namespace string, need plan.Need) pass.Object
+	// leaveOut are the kinds of those that are not looked at.
+	leaveOut []string
 }
 
 // renderer prints objects as a stream of YAML documents. What several FleetWorkloads share is printed once.
@@ -219,8 +223,17 @@ func (b backend) rendered(desired backends.Desired) ([]*unstructured.Unstructure
 
 // decide decides as the operator would for a FleetWorkload that this backend has, or that is new to it. What pods refer to is left out.
 func (b backend) decide(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*pass.Decision, error) {
+	b.dependency = nil
+	return b.decideAll(fw, kinds)
+}
+
+// decideAll is decide with what pods refer to, where that can be read.
+func (b backend) decideAll(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry) (*pass.Decision, error) {
 	fw = fw.DeepCopy()
-	fw.Spec.Backend, fw.Spec.Dependencies, fw.Status.Migration = b.name, v1alpha1.DependencyPolicyIgnore, nil
+	fw.Spec.Backend, fw.Status.Migration = b.name, nil
+	if b.dependency == nil {
+		fw.Spec.Dependencies = v1alpha1.DependencyPolicyIgnore
+	}
 	if record := fw.Status.Placement; fw.Status.Backend != b.name {
 		fw.Status = v1alpha1.FleetWorkloadStatus{}
 		if record != nil {
@@ -235,6 +248,7 @@ func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registr
 	d, problem := pass.Rehearse(pass.In{
 		Settings: pass.Settings{
 			Kinds: kinds, Installation: b.installation, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(), Tenancy: b.tenancy,
+			LeaveOut: b.leaveOut,
 		},
 		FleetWorkload: fw, Now: time.Now(), Rivals: &[]pass.Rival{},
 	}, read)
@@ -256,6 +270,9 @@ func (b backend) read(in *pass.In, reads pass.Reads) {
 	}
 	if reads.Namespace {
 		in.Namespace = b.namespace(in.FleetWorkload.Namespace)
+	}
+	for _, need := range reads.Objects {
+		in.Objects[need.String()] = b.dependency(in.FleetWorkload.Namespace, need)
 	}
 }
 

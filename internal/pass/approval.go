@@ -38,6 +38,8 @@ type Planned struct {
 	Unsettled bool
 	// Clusters are those on which something changes, by name.
 	Clusters []v1alpha1.PlannedCluster
+	// Companions are what becomes of the objects that travel with it.
+	Companions []PlannedCompanion
 }
 
 // approved is a FleetWorkload as if its spec had been approved, whatever that takes out.
@@ -73,6 +75,8 @@ func PlanOf(in In, read func(*In, Reads)) Planned {
 			})
 		}
 	}
+	// The status is read by people who need not be allowed to read what the pods refer to.
+	p.Companions = d.Companions(false)
 	return p
 }
 
@@ -131,7 +135,7 @@ func rowOf(t backends.Target, o *backends.ClusterObservation, revision string) R
 		row.Held, row.Replicas = true, row.ReplicasBefore
 	case o != nil && o.Conflict:
 		row.Conflict = true
-	case !there && t.Mode == backends.ModeAdopt:
+	case !there && (t.Mode == backends.ModeAdopt || t.Mode == backends.ModeProbe && o == nil):
 		row.Action = v1alpha1.PlannedCreateOrAdopt
 	case !there:
 		row.Action = v1alpha1.PlannedCreate
@@ -201,6 +205,7 @@ func (d *Decision) planned() *Planned {
 			p.Clusters = append(p.Clusters, v1alpha1.PlannedCluster{Name: name, Action: v1alpha1.PlannedMove, Replicas: &n, ReplicasBefore: &n})
 		}
 	}
+	p.Companions = d.movedCompanions(p.Clusters)
 	return p
 }
 
@@ -245,6 +250,10 @@ func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned P
 	if next.Clusters = shown; len(shown) < len(planned.Clusters) {
 		next.Truncated = ptr.To(int32(len(planned.Clusters) - len(shown)))
 	}
+	more := 0
+	if next.Companions, more = shownCompanions(planned.Companions); more > 0 {
+		next.CompanionsTruncated = ptr.To(int32(more))
+	}
 	if before.ExpiresAt != nil && d.now.Before(before.ExpiresAt) {
 		token, err := planned.token(hash, *before.ExpiresAt)
 		if err != nil {
@@ -270,15 +279,22 @@ func (p Planned) takesOut(cluster string) bool {
 
 // same tells whether nothing changes on clusters, now or when they change.
 func (p Planned) same() bool {
-	return p.Problem == "" && !p.Unsettled && !p.Edited && len(p.Clusters) == 0
+	return p.Problem == "" && !p.Unsettled && !p.Edited && len(p.Clusters) == 0 && !slices.ContainsFunc(p.Companions, PlannedCompanion.Acts)
 }
 
-// token stands for a spec and what it does to each cluster. Numbers of replicas are no part of it: scaling does not wait for a person, and
-// would make each approval come too late.
+// token stands for a spec, and for what it does to each cluster and to each companion. Numbers of replicas are no part of it: scaling does not
+// wait for a person, and would make each approval come too late.
 func (p Planned) token(hash string, until metav1.Time) (string, error) {
 	all := []string{hash, fmt.Sprint(until.Unix())}
 	for _, c := range p.Clusters {
 		all = append(all, c.Name, string(c.Action), string(c.Reason))
+	}
+	for _, c := range p.Companions {
+		row, err := hashOf([]any{c.PlannedCompanion, c.content})
+		if err != nil {
+			return "", err
+		}
+		all = append(all, row)
 	}
 	return hashOf(all)
 }
@@ -290,9 +306,22 @@ func (p Planned) summary() string {
 		return brief.Cut(strings.ToValidUTF8(p.Problem, ""), mostProblem)
 	case p.Unsettled:
 		return "the backend has not chosen clusters yet"
-	case len(p.Clusters) == 0:
-		return "the workload stays as it is on each cluster; companions and dependencies may change"
 	}
+	companions := summaryOf(p.Companions)
+	switch {
+	case companions == "" && len(p.Clusters) == 0:
+		return "nothing changes on any cluster"
+	case len(p.Clusters) == 0:
+		return "the workload stays as it is on each cluster; companions: " + companions
+	case companions != "":
+		return p.onClusters() + "; companions: " + companions
+	default:
+		return p.onClusters()
+	}
+}
+
+// onClusters says what becomes of the workload.
+func (p Planned) onClusters() string {
 	by, actions := map[v1alpha1.PlannedAction][]string{}, []v1alpha1.PlannedAction(nil)
 	for _, c := range p.Clusters {
 		if by[c.Action] == nil {

@@ -21,6 +21,8 @@ type travel struct {
 	// lacking is what pods need and the management cluster lacks; notes are about the rest.
 	lacking []plan.Need
 	notes   []string
+	// versions are those that were read of what pods refer to, by ObjectKey.
+	versions map[string]string
 }
 
 // gather collects what travels along: companions of the spec, and what the pods refer to as it is now. A target that
@@ -100,6 +102,10 @@ func (d *Decision) take(n plan.Need, source Object) error {
 	c, note := n.Companion(source.Found)
 	if c != nil {
 		d.travel.companions = append(d.travel.companions, *c)
+		if d.travel.versions == nil {
+			d.travel.versions = map[string]string{}
+		}
+		d.travel.versions[ObjectKey(*plan.Reference(c.Object))] = string(source.Found.GetUID()) + "/" + source.Found.GetResourceVersion()
 	}
 	if note != "" {
 		d.travel.notes = append(d.travel.notes, note)

@@ -84,6 +84,9 @@ type In struct {
 	Planned *Planned
 	// Restarts count the restarts of the pods that run in clusters, by RestartsRead.Cluster.
 	Restarts map[string]*int32
+
+	// rehearsed is true when nothing is carried out: see Rehearse.
+	rehearsed bool
 }
 
 // Access asks whether a ServiceAccount of the FleetWorkload's namespace may do something on the management cluster.

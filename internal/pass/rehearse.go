@@ -22,7 +22,7 @@ func Rehearse(in In, read func(*In, Reads)) (*Decision, *aggregate.Problem) {
 	if err != nil {
 		return &Decision{in: in, err: err}, &aggregate.Problem{Reason: v1alpha1.ReasonInternalError, Message: err.Error()}
 	}
-	in.FleetWorkload = fw
+	in.FleetWorkload, in.rehearsed = fw, true
 	reads := 0
 	for range mostRehearsed {
 		in.Sides, in.Objects, in.Restarts = map[string]*Side{}, map[string]Object{}, map[string]*int32{}

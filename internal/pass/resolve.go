@@ -110,6 +110,7 @@ func (d *Decision) claim() error {
 
 // observe has the fleet and the workload's reports read. It comes first, so that they are shown even when the spec turns out to be wrong.
 func (d *Decision) observe() error {
+	d.work.query.Companions = d.in.rehearsed
 	side, err := d.side(SideRead{Backend: d.backend, Fleet: true, Query: &d.work.query})
 	if err != nil {
 		return err

@@ -262,8 +262,8 @@ func (d *Driver) giveUp(
 }
 
 // observeCompanions adds what stands against companions to the reports.
-func (d *Driver) observeCompanions(key backends.Key, o *backends.Observation) {
-	at := map[string]int{}
+func (d *Driver) observeCompanions(query backends.Query, o *backends.Observation) {
+	key, at := query.Key, map[string]int{}
 	for i, c := range o.Clusters {
 		at[c.Cluster] = i
 	}
@@ -281,6 +281,18 @@ func (d *Driver) observeCompanions(key backends.Key, o *backends.Observation) {
 		others := companions.ReadNeed(obj.GetAnnotations()).Owners(key.UID)
 		c.Presence = backends.PresenceOf(c.Removing(), c.Released() && (order.released() || len(others) > 0))
 		companions.Serve(c, obj, title, key)
+		if query.Companions {
+			need := companions.ReadNeed(obj.GetAnnotations())
+			told := backends.CompanionObservation{
+				Object: &unstructured.Unstructured{Object: order.Spec.Manifest}, Shared: companions.IsShared(obj), Elsewhere: need.Elsewhere(),
+				Others: len(need.Leaving(key, v1alpha1.DeletionPolicyDelete).Users) > 0, Removing: order.Spec.Removal != "",
+			}
+			if order.carriedOut() && order.Status.Conflict {
+				told.Theirs = backends.TheirsForeign
+			}
+			c.Companions = append(c.Companions, told)
+			backends.SortCompanions(c.Companions)
+		}
 		switch {
 		case !order.carriedOut() || order.Status.Applied || order.Spec.Removal != "":
 		case order.Status.Conflict && companions.IsShared(obj):

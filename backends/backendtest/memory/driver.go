@@ -90,7 +90,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		observation.Found = true
 		observation.Clusters = append(observation.Clusters, observe(read[orderObject](obj), query.Workload))
 	}
-	d.observeCompanions(query.Key, &observation)
+	d.observeCompanions(query, &observation)
 	slices.SortFunc(observation.Clusters, func(a, b backends.ClusterObservation) int {
 		return cmp.Compare(a.Cluster, b.Cluster)
 	})
