@@ -69,6 +69,8 @@ type Reconciler struct {
 	Changes *measure.Changes
 	// Drift counts what others change on clusters; nil counts nothing.
 	Drift *measure.Drift
+	// Unread counts reports that cannot be read; nil counts nothing.
+	Unread *measure.Unread
 	// Tracer begins a span for each pass; nil traces nothing.
 	Tracer trace.Tracer
 	// Clock tells the time.
@@ -181,6 +183,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	r.remember(ctx, fw, d)
 	result := d.Conclude(outcomes)
+	r.countUnread(d)
 	if err := r.keep(ctx, fw, result.Keep); err != nil {
 		return r.finish(ctx, fw, d.Fail(err))
 	}

@@ -356,6 +356,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Recorder:          mgr.GetEventRecorder("fleetworkload"),
 		Changes:           own.changes,
 		Drift:             own.drift,
+		Unread:            own.unread,
 		Tracer:            traces.Tracer(),
 		Clock:             clock.RealClock{},
 		Aliases:           cfg.ClusterAliases,

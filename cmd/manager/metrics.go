@@ -16,6 +16,7 @@ type ownMetrics struct {
 	drivers *backends.Metrics
 	changes *measure.Changes
 	drift   *measure.Drift
+	unread  *measure.Unread
 }
 
 // newMetrics registers the operator's own metrics beside those of controller-runtime.
@@ -27,6 +28,9 @@ func newMetrics(mgr ctrl.Manager, cfg config.Configuration) (own ownMetrics, err
 		return own, err
 	}
 	if own.drift, err = measure.NewDrift(metrics.Registry); err != nil {
+		return own, err
+	}
+	if own.unread, err = measure.NewUnread(metrics.Registry); err != nil {
 		return own, err
 	}
 	names := make([]string, len(cfg.Backends))

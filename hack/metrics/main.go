@@ -54,6 +54,9 @@ func table() (string, error) {
 	if _, err := measure.NewDrift(all); err != nil {
 		return "", err
 	}
+	if _, err := measure.NewUnread(all); err != nil {
+		return "", err
+	}
 	if _, err := measure.NewStates(all, measure.StatesOptions{}); err != nil {
 		return "", err
 	}

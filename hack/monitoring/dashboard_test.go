@@ -256,6 +256,7 @@ var sample = []string{
 	`fleetworkload_healthy_clusters{backend="ocm"} 3x60`,
 	`fleetworkload_stale_clusters{backend="ocm"} 1x60`,
 	`fleetworkload_drift_total{backend="ocm"} 0+1x60`,
+	`fleetworkload_interpreter_errors_total{backend="ocm",group="example.com",kind="Gadget",reason="RuleFailed"} 0+1x60`,
 	`kube_fleetworkload_status_condition{namespace="shop",fleetworkload="web",condition="Ready",reason="RemovalHeld"} 0x60`,
 	`fleetworkload_migrations{from="karmada",to="ocm",phase="Verifying"} 1x60`,
 	`fleetworkload_migration_wave_start_timestamp_seconds{from="karmada",to="ocm",phase="Verifying"} 60x60`,

@@ -253,6 +253,11 @@ func TestNamesAndHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	drift.Changed("ocm")
+	unread, err := NewUnread(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread.Failed("ocm", "apps", "Deployment", "Malformed")
 	drivers, err := backends.NewMetrics(registry)
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +275,7 @@ func TestNamesAndHelp(t *testing.T) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	if len(families) != 13 {
+	if len(families) != 14 {
 		t.Errorf("looked at %d metrics", len(families))
 	}
 }

@@ -366,7 +366,7 @@ func (d *Decision) healthy(targets []backends.Target) bool {
 		if !known {
 			return false
 		}
-		state := d.interpret(t, o)
+		state := d.interpret(d.backend, t, o)
 		if o.Revision != d.work.plan.Revision || !equality.Semantic.DeepEqual(o.Asked, t.Replicas) || state == nil || state.Health != v1alpha1.HealthHealthy {
 			return false
 		}

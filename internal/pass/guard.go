@@ -95,7 +95,7 @@ func (d *Decision) reported() map[string]int32 {
 		if !is || o.Removing() || o.Probe != nil {
 			continue
 		}
-		state := d.interpret(t, o)
+		state := d.interpret(d.backend, t, o)
 		switch {
 		case state == nil:
 		case t.Replicas == nil:

@@ -399,7 +399,7 @@ func (d *Decision) reportOf(s handSide, c v1alpha1.MigrationClusterStatus, t bac
 	if revision, is := o.Status["updateRevision"].(string); is {
 		r.Evidence.PodRevision = revision
 	}
-	if state := d.interpret(t, o); state != nil {
+	if state := d.interpret(s.name, t, o); state != nil {
 		r.Evidence.Health, r.Evidence.Ready = state.Health, state.Ready
 	}
 	return r

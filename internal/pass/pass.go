@@ -317,9 +317,11 @@ type Decision struct {
 	// joined are the reports, once targets are known.
 	joined []aggregate.Report
 
-	// rules is what evaluating the rules of a described kind may still cost; read is what was made of reports.
-	rules *interpreter.Budget
-	read  map[reading]interpreter.State
+	// rules is what evaluating the rules of a described kind may still cost; read is what was made of reports, and unread are those
+	// that could not be read, by their statuses.
+	rules  *interpreter.Budget
+	read   map[reading]interpreter.State
+	unread map[uintptr]Unread
 
 	// unapproved says which change of the spec waits for a person, and how; empty when none does.
 	unapproved string

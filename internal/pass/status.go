@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -246,7 +247,7 @@ func (d *Decision) reports() []aggregate.Report {
 		}
 		_, r.Numbered = d.work.asked.Own[o.Cluster]
 		r.GivenUp = d.placed.choice != nil && slices.Contains(d.placed.choice.GivenUp, o.Cluster) || d.failedOver(r)
-		r.State = d.interpret(targets[o.Cluster], o)
+		r.State = d.interpret(d.backend, targets[o.Cluster], o)
 	}
 	out := make([]aggregate.Report, 0, len(names))
 	for _, name := range names {
@@ -257,6 +258,17 @@ func (d *Decision) reports() []aggregate.Report {
 	}
 	return out
 }
+
+// Unread is a cluster's report that could not be read.
+type Unread struct {
+	// Backend has told it.
+	Backend string
+	Kind    schema.GroupKind
+	Reason  interpreter.Reason
+}
+
+// Unread are the reports that could not be read, each once.
+func (d *Decision) Unread() []Unread { return slices.Collect(maps.Values(d.unread)) }
 
 // failedOver tells whether a cluster that cannot be reached is left, and others have taken its place.
 func (d *Decision) failedOver(r *aggregate.Report) bool {
@@ -274,7 +286,7 @@ type reading struct {
 
 // interpret reads one cluster's report, once: each time would cost rules of the configuration as much again. A report that cannot be read is
 // Unknown and says why.
-func (d *Decision) interpret(target backends.Target, o backends.ClusterObservation) *interpreter.State {
+func (d *Decision) interpret(backend string, target backends.Target, o backends.ClusterObservation) *interpreter.State {
 	if o.Status == nil || d.work.kind == nil {
 		return nil
 	}
@@ -289,7 +301,13 @@ func (d *Decision) interpret(target backends.Target, o backends.ClusterObservati
 	if state, known := d.read[as]; known {
 		return &state
 	}
-	state, _ := d.work.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status, Budget: d.rules})
+	state, err := d.work.kind.State(interpreter.Report{Manifest: target.Manifest, Desired: desired, Status: o.Status, Budget: d.rules})
+	if err != nil {
+		if d.unread == nil {
+			d.unread = map[uintptr]Unread{}
+		}
+		d.unread[as.status] = Unread{Backend: backend, Kind: d.work.kind.GVK().GroupKind(), Reason: state.Reason}
+	}
 	if d.read == nil {
 		d.read = map[reading]interpreter.State{}
 	}

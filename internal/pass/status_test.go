@@ -223,7 +223,7 @@ func TestWhatAClusterIsMeasuredBy(t *testing.T) {
 		d.work.kind = d.work.plan.Kind
 		o := reports(d, "m1")[0]
 		o.Asked, o.Left = test.asked, test.left
-		if got := d.interpret(test.target, o); got == nil || ptr.Deref(got.Desired, -1) != test.desired {
+		if got := d.interpret("one", test.target, o); got == nil || ptr.Deref(got.Desired, -1) != test.desired {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
