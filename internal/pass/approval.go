@@ -135,7 +135,7 @@ func rowOf(t backends.Target, o *backends.ClusterObservation, revision string) R
 		row.Held, row.Replicas = true, row.ReplicasBefore
 	case o != nil && o.Conflict:
 		row.Conflict = true
-	case !there && (t.Mode == backends.ModeAdopt || t.Mode == backends.ModeProbe && o == nil):
+	case !there && (t.Mode == backends.ModeAdopt || t.Mode == backends.ModeProbe && (o == nil || o.Probe == nil || !o.Probe.Answered)):
 		row.Action = v1alpha1.PlannedCreateOrAdopt
 	case !there:
 		row.Action = v1alpha1.PlannedCreate
@@ -279,7 +279,7 @@ func (p Planned) takesOut(cluster string) bool {
 
 // same tells whether nothing changes on clusters, now or when they change.
 func (p Planned) same() bool {
-	return p.Problem == "" && !p.Unsettled && !p.Edited && len(p.Clusters) == 0 && !slices.ContainsFunc(p.Companions, PlannedCompanion.Acts)
+	return p.Problem == "" && !p.Unsettled && !p.Edited && len(p.Clusters) == 0 && !slices.ContainsFunc(p.Companions, PlannedCompanion.differs)
 }
 
 // token stands for a spec, and for what it does to each cluster and to each companion. Numbers of replicas are no part of it: scaling does not

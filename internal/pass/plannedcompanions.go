@@ -43,6 +43,11 @@ func (p PlannedCompanion) Acts() bool {
 	return p.Action != v1alpha1.CompanionLeave && p.Action != v1alpha1.CompanionHold
 }
 
+// differs tells whether the object is, or is to become, another one than it is on any cluster: on a paused one it waits.
+func (p PlannedCompanion) differs() bool {
+	return p.Acts() || p.Reason == v1alpha1.CompanionClusterPaused
+}
+
 // Companions say what an order to apply does to the companions: what changes, and what is left alone for a reason. Without an order they say
 // nothing. Where a companion is not in the spec, its values are told only if the caller may see them.
 func (d *Decision) Companions(values bool) []PlannedCompanion {

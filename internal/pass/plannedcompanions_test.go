@@ -216,13 +216,17 @@ func TestNoSecretInAPlan(t *testing.T) {
 
 // TestCompanionsBeforeApprovalsBegin: what is carried out already needs no approval, and a companion that changes does.
 func TestCompanionsBeforeApprovalsBegin(t *testing.T) {
-	for action, waits := range map[v1alpha1.CompanionAction]bool{
-		v1alpha1.CompanionUpdate: true, v1alpha1.CompanionDelete: true, v1alpha1.CompanionLeave: false, v1alpha1.CompanionHold: false,
+	for row, waits := range map[*PlannedCompanion]bool{
+		ptr.To(plannedTo(v1alpha1.CompanionUpdate, "")):                             true,
+		ptr.To(plannedTo(v1alpha1.CompanionDelete, v1alpha1.CompanionNotListed)):    true,
+		ptr.To(plannedTo(v1alpha1.CompanionHold, v1alpha1.CompanionClusterPaused)):  true,
+		ptr.To(plannedTo(v1alpha1.CompanionHold, v1alpha1.CompanionMissing)):        false,
+		ptr.To(plannedTo(v1alpha1.CompanionLeave, v1alpha1.CompanionSomebodyElses)): false,
 	} {
 		d := waiting(t)
-		d.record.change, d.record.revision, d.in.Planned = nil, &v1alpha1.SpecRevision{Name: "web-revision-1"}, &Planned{Companions: []PlannedCompanion{plannedTo(action, "")}}
+		d.record.change, d.record.revision, d.in.Planned = nil, &v1alpha1.SpecRevision{Name: "web-revision-1"}, &Planned{Companions: []PlannedCompanion{*row}}
 		if err := d.awaitApproval(); err != nil || (d.unapproved != "") != waits {
-			t.Errorf("%s: %v, %q", action, err, d.unapproved)
+			t.Errorf("%s, %s: %v, %q", row.Action, row.Reason, err, d.unapproved)
 		}
 	}
 }
