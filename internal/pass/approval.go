@@ -250,8 +250,8 @@ func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned P
 	if next.Clusters = shown; len(shown) < len(planned.Clusters) {
 		next.Truncated = ptr.To(int32(len(planned.Clusters) - len(shown)))
 	}
-	more := 0
-	if next.Companions, more = shownCompanions(planned.Companions); more > 0 {
+	companions, more := shownCompanions(planned.Companions)
+	if next.Companions = companions; more > 0 {
 		next.CompanionsTruncated = ptr.To(int32(more))
 	}
 	if before.ExpiresAt != nil && d.now.Before(before.ExpiresAt) {
