@@ -45,10 +45,21 @@ type binary struct {
 	patch                      *patch
 }
 
-// patch changes one place of a program's main.go for the build. Nothing of it is kept outside the cache.
+// patch changes one place of a program's main.go for the build, or all of it where from is empty. Nothing of it is kept outside the cache.
 type patch struct {
 	// dir of main.go in the module.
 	module, dir, from, to string
+}
+
+// apply returns a main.go with the change.
+func (p *patch) apply(text []byte) ([]byte, error) {
+	if p.from == "" {
+		return []byte(p.to), nil
+	}
+	if n := bytes.Count(text, []byte(p.from)); n != 1 {
+		return nil, fmt.Errorf("%s stands %d times in main.go of %s, want once", p.from, n, p.module)
+	}
+	return bytes.Replace(text, []byte(p.from), []byte(p.to), 1), nil
 }
 
 // kruiseHost: OpenKruise's manager serves its webhooks on every interface, and no flag changes that.
@@ -88,12 +99,14 @@ var binaries = []binary{
 	{"kruise-manager", "kruise", kruiseModule, "", kruiseHost},
 	{"karmada-aggregated-apiserver", "shared", karmadaModule + "/cmd/aggregated-apiserver", "", nil},
 	{"karmada-controller-manager", "shared", karmadaModule + "/cmd/controller-manager", "", nil},
+	{karmadaAgent, "shared", karmadaModule + "/cmd/agent", "", nil},
 	{"karmada-scheduler", "shared", karmadaModule + "/cmd/scheduler", "", nil},
 	{"karmada-webhook", "shared", karmadaModule + "/cmd/webhook", "", nil},
 	{"workflow-controller", "argo", argoModule + "/cmd/workflow-controller", "", argoHost},
 	{"ocm-placement", "ocm", ocmModule + "/cmd/placement", "", nil},
 	{"ocm-registration", "ocm", ocmModule + "/cmd/registration", "", nil},
 	{"ocm-work", "ocm", ocmModule + "/cmd/work", "", agentResync},
+	{workWebhook, "ocm", ocmModule + "/cmd/work", "", workWebhookHost},
 }
 
 // builder finds or builds the binaries.
@@ -295,11 +308,12 @@ func (b *builder) patched(ctx context.Context, bin binary, out string) ([]string
 	if err != nil {
 		return nil, err
 	}
-	if n := bytes.Count(text, []byte(bin.patch.from)); n != 1 {
-		return nil, fmt.Errorf("%s stands %d times in main.go of %s, want once", bin.patch.from, n, bin.patch.module)
+	patched, err := bin.patch.apply(text)
+	if err != nil {
+		return nil, err
 	}
 	changed := filepath.Join(filepath.Dir(out), bin.name+".go")
-	if err := os.WriteFile(changed, bytes.Replace(text, []byte(bin.patch.from), []byte(bin.patch.to), 1), 0o644); err != nil {
+	if err := os.WriteFile(changed, patched, 0o644); err != nil {
 		return nil, err
 	}
 	overlay, err := json.Marshal(object{"Replace": object{filepath.Join(b.familyDir(bin.family), bin.name, "main.go"): changed}})

@@ -67,7 +67,10 @@ func (f *Fleet) Stop(ctx context.Context, components ...string) error {
 	return nil
 }
 
-// ComponentsOf are the names of all components of Karmada, or of OCM, with the work agents in the members. The API server that is the
+// agents are the names of the agents in the members.
+var agents = map[string]string{"karmada": karmadaAgent, "ocm": "work-agent"}
+
+// ComponentsOf are the names of all components of Karmada, or of OCM, with the agents in the members. The API server that is the
 // management cluster too is not among OCM's.
 func (f *Fleet) ComponentsOf(backend string) ([]string, error) {
 	s, err := loadState(f.dir)
@@ -76,7 +79,7 @@ func (f *Fleet) ComponentsOf(backend string) ([]string, error) {
 	}
 	var names []string
 	for name := range s.Processes {
-		if strings.HasPrefix(name, backend+"-") || backend == "ocm" && strings.HasSuffix(name, "-work-agent") {
+		if strings.HasPrefix(name, backend+"-") || strings.HasSuffix(name, "-"+agents[backend]) {
 			names = append(names, name)
 		}
 	}

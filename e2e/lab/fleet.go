@@ -44,6 +44,10 @@ type Options struct {
 	Members int
 	// DifferentNames makes OCM know each member under another name than Karmada does.
 	DifferentNames bool
+	// Pull names the members whose Works an agent in the member carries out. A fleet that exists keeps the mode of its members.
+	Pull []string
+	// WorkWebhook runs OCM's webhook for ManifestWorks. A fleet that has it keeps it.
+	WorkWebhook bool
 	// WithoutWorkflows leaves Argo Workflows out, which takes long to build. A fleet that has it keeps it.
 	WithoutWorkflows bool
 	// Out takes progress lines. Default: none are written.
@@ -178,17 +182,30 @@ func (f *Fleet) claim(opts Options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.dir, err)
 	}
+	if err := f.state.mayPull(opts); err != nil {
+		return fmt.Errorf("%s: %w", f.dir, err)
+	}
 	return f.state.update(func() {
 		f.state.Versions = versions
+		f.state.WorkWebhook = f.state.WorkWebhook || opts.WorkWebhook
 		f.state.DifferentNames = opts.DifferentNames
 		f.state.WithoutWorkflows = opts.WithoutWorkflows && (len(f.state.Members) == 0 || f.state.WithoutWorkflows)
-		for i := range opts.Members {
-			f.state.addMember(fmt.Sprintf("member%d", i+1))
+		for _, name := range memberNames(opts.Members) {
+			f.state.addMember(name, slices.Contains(opts.Pull, name))
 		}
 		for i := range f.state.Members {
 			f.state.Members[i].Paused = false
 		}
 	})
+}
+
+// memberNames are the names of the first members.
+func memberNames(count int) []string {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("member%d", i+1)
+	}
+	return names
 }
 
 // provide makes what all components need: binaries (all that the fleet has, or those named) and certificates.
@@ -219,8 +236,11 @@ func (f *Fleet) provide(ctx context.Context, names ...string) error {
 
 // binaries are the names of those that the fleet has.
 func (f *Fleet) binaries() (names []string) {
+	without := map[string]bool{
+		"workflow-controller": f.state.WithoutWorkflows, karmadaAgent: !f.state.pulls(), workWebhook: !f.state.WorkWebhook,
+	}
 	for _, b := range binaries {
-		if b.family != "argo" || !f.state.WithoutWorkflows {
+		if !without[b.name] {
 			names = append(names, b.name)
 		}
 	}
@@ -310,7 +330,7 @@ func (f *Fleet) AddMember(ctx context.Context, name string) (Member, error) {
 	if _, ok := f.state.member(name); ok {
 		return Member{}, fmt.Errorf("member %s exists", name)
 	}
-	if err := f.state.update(func() { f.state.addMember(name) }); err != nil {
+	if err := f.state.update(func() { f.state.addMember(name, false) }); err != nil {
 		return Member{}, err
 	}
 	next, err := turn(ctx)

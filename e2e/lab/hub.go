@@ -40,8 +40,12 @@ func (f *Fleet) hubUnits() ([]unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	units = append(units, controllers...)
-	return append(units, f.heartbeatUnit()), nil
+	units = append(append(units, controllers...), f.heartbeatUnit())
+	if !f.state.WorkWebhook {
+		return units, nil
+	}
+	webhook, err := f.workWebhookUnits()
+	return append(units, webhook...), err
 }
 
 // ocmController is one of OCM's controllers on the hub.

@@ -161,6 +161,14 @@ func (f *Fleet) installKlusterlet(ctx context.Context, c *client) error {
 	})
 }
 
+// letKarmadaIn gives Karmada's users in a member their rights: to its controllers, or to its agent in the member.
+func (f *Fleet) letKarmadaIn(ctx context.Context, c *client, m Member) error {
+	if m.Pull {
+		return f.installKarmadaAgent(ctx, c)
+	}
+	return c.ensureMaps(ctx, karmadaAccess(m)...)
+}
+
 // karmadaAccess gives Karmada's users what karmadactl join gives them.
 func karmadaAccess(m Member) []object {
 	account := "karmada-" + m.KarmadaName

@@ -19,13 +19,17 @@ func (f *Fleet) memberJoinUnits(m Member, tokens map[string]string) ([]unit, err
 	if err != nil {
 		return nil, err
 	}
-	return []unit{
-		{
+	karmada, err := f.joinKarmadaUnits(m, tokens, httpsURL(p[apiServerName(m.Name)], ""))
+	if err != nil {
+		return nil, err
+	}
+	return append(karmada,
+		unit{
 			name: name("managedcluster"), needs: []string{"ocm-registration", "hub-manifests"},
 			prepare: func(ctx context.Context) error { return f.registerOCM(ctx, m) },
 			ready:   func(ctx context.Context) error { return f.agentAllowed(ctx, m) },
 		},
-		{
+		unit{
 			name: name("work-agent"), needs: []string{name("manifests"), name("managedcluster")},
 			prepare: func(context.Context) error {
 				return f.writeAgentKubeconfigs(m, tokens[workAgent], p[apiServerName(m.Name)])
@@ -37,19 +41,30 @@ func (f *Fleet) memberJoinUnits(m Member, tokens map[string]string) ([]unit, err
 				"--status-sync-interval=2s")...)...),
 			ready: answers(httpsURL(p[name("work-agent")], "/healthz")),
 		},
-		{
+		unit{
 			name: name("ocm-available"), needs: []string{"ocm-heartbeat", name("work-agent")},
 			ready: func(ctx context.Context) error { return f.ocmAvailable(ctx, m) },
-		},
-		{
-			// After OpenKruise's manager: Karmada lists the kinds of a member every few seconds only.
-			name: name("karmada-ready"), needs: []string{"karmada-controller-manager", name("kruise-manager")},
-			prepare: func(ctx context.Context) error {
-				return f.joinKarmada(ctx, m, tokens, httpsURL(p[apiServerName(m.Name)], ""))
-			},
-			ready: func(ctx context.Context) error { return f.karmadaReady(ctx, m) },
-		},
-	}, nil
+		}), nil
+}
+
+// joinKarmadaUnits register a member with Karmada, in Pull mode with its agent. After OpenKruise's manager: Karmada lists the kinds of a
+// member every few seconds only.
+func (f *Fleet) joinKarmadaUnits(m Member, tokens map[string]string, url string) ([]unit, error) {
+	ready := unit{
+		name: m.Name + "-karmada-ready", needs: []string{"karmada-controller-manager", m.Name + "-kruise-manager"},
+		ready: func(ctx context.Context) error { return f.karmadaReady(ctx, m) },
+	}
+	if !m.Pull {
+		ready.prepare = func(ctx context.Context) error { return f.joinKarmada(ctx, m, tokens, url) }
+		return []unit{ready}, nil
+	}
+	agent, err := f.karmadaAgentUnit(m, tokens[karmadaAgentAccount], url)
+	if err != nil {
+		return nil, err
+	}
+	agent.needs = ready.needs
+	ready.needs = []string{agent.name}
+	return []unit{agent, ready}, nil
 }
 
 // writeAgentKubeconfigs gives the work agent its two identities: a service account on the member, and on the hub the
@@ -121,14 +136,13 @@ func (f *Fleet) joinKarmada(ctx context.Context, m Member, tokens map[string]str
 	if err != nil {
 		return err
 	}
-	id, err := f.clusterID(ctx, m.Name)
+	cluster, err := f.karmadaCluster(ctx, m, "Push", url)
 	if err != nil {
 		return err
 	}
-	labels := object{}
-	for key, value := range m.Labels {
-		labels[key] = value
-	}
+	spec := cluster["spec"].(object)
+	spec["secretRef"] = object{"namespace": karmadaClusterNamespace, "name": m.KarmadaName}
+	spec["impersonatorSecretRef"] = object{"namespace": karmadaClusterNamespace, "name": m.KarmadaName + "-impersonator"}
 	secret := func(name, token string) object {
 		return object{
 			"apiVersion": "v1", "kind": "Secret",
@@ -139,15 +153,26 @@ func (f *Fleet) joinKarmada(ctx context.Context, m Member, tokens map[string]str
 	return c.ensureMaps(ctx,
 		secret(m.KarmadaName, tokens["karmada-"+m.KarmadaName]),
 		secret(m.KarmadaName+"-impersonator", tokens["karmada-impersonator"]),
-		object{
-			"apiVersion": clusterAPI, "kind": "Cluster", "metadata": object{"name": m.KarmadaName, "labels": labels},
-			"spec": object{
-				"syncMode": "Push", "apiEndpoint": url, "id": id,
-				"secretRef":             object{"namespace": karmadaClusterNamespace, "name": m.KarmadaName},
-				"impersonatorSecretRef": object{"namespace": karmadaClusterNamespace, "name": m.KarmadaName + "-impersonator"},
-				"provider":              m.Provider, "region": m.Region, "zones": []any{m.Zone},
-			},
-		})
+		cluster)
+}
+
+// karmadaCluster is what Karmada knows of a member, but for credentials.
+func (f *Fleet) karmadaCluster(ctx context.Context, m Member, mode, url string) (object, error) {
+	id, err := f.clusterID(ctx, m.Name)
+	if err != nil {
+		return nil, err
+	}
+	labels := object{}
+	for key, value := range m.Labels {
+		labels[key] = value
+	}
+	return object{
+		"apiVersion": clusterAPI, "kind": "Cluster", "metadata": object{"name": m.KarmadaName, "labels": labels},
+		"spec": object{
+			"syncMode": mode, "apiEndpoint": url, "id": id,
+			"provider": m.Provider, "region": m.Region, "zones": []any{m.Zone},
+		},
+	}, nil
 }
 
 // karmadaReady waits until Karmada sees the member ready and has listed OpenKruise's kinds: before that it schedules

@@ -34,6 +34,8 @@ type Member struct {
 	Region      string            `json:"region"`
 	Zone        string            `json:"zone"`
 	Labels      map[string]string `json:"labels"`
+	// Pull says that an agent in the member carries Karmada's Works out, instead of Karmada's controllers.
+	Pull bool `json:"pull,omitempty"`
 	// Paused says that PauseMember stopped its API server.
 	Paused bool `json:"paused,omitempty"`
 }
@@ -48,7 +50,7 @@ var profiles = []Member{
 }
 
 // addMember enters a member unless it is there. The caller holds the state.
-func (s *state) addMember(name string) {
+func (s *state) addMember(name string, pull bool) {
 	for _, m := range s.Members {
 		if m.Name == name {
 			return
@@ -56,7 +58,7 @@ func (s *state) addMember(name string) {
 	}
 	m := profiles[len(s.Members)%len(profiles)]
 	m.Name, m.KarmadaName, m.OCMName = name, name, name
-	m.Labels = maps.Clone(m.Labels)
+	m.Labels, m.Pull = maps.Clone(m.Labels), pull
 	if s.DifferentNames {
 		m.OCMName = "ocm-" + name
 	}
@@ -172,13 +174,21 @@ func (f *Fleet) workflowUnit(m Member, health int) unit {
 	}
 }
 
+// account is a service account in a member.
+type account struct{ namespace, name string }
+
+// users are those that come from outside, or would run in a pod.
+func (m Member) users() []account {
+	users := []account{{agentNamespace, workAgent}}
+	if m.Pull {
+		return append(users, account{karmadaNamespace, karmadaAgentAccount})
+	}
+	return append(users, account{karmadaClusterNamespace, "karmada-" + m.KarmadaName}, account{karmadaClusterNamespace, "karmada-impersonator"})
+}
+
 // memberTokens writes the token file of the member's API server and returns the tokens by service account.
 func (f *Fleet) memberTokens(m Member) (map[string]string, error) {
-	users := []struct{ namespace, name string }{
-		{karmadaClusterNamespace, "karmada-" + m.KarmadaName},
-		{karmadaClusterNamespace, "karmada-impersonator"},
-		{agentNamespace, workAgent},
-	}
+	users := m.users()
 	f.state.mu.Lock()
 	tokens := maps.Clone(f.state.Tokens[m.Name])
 	f.state.mu.Unlock()
@@ -221,7 +231,7 @@ func (f *Fleet) prepareMember(ctx context.Context, m Member) error {
 			return err
 		}
 	}
-	if err := c.ensureMaps(ctx, karmadaAccess(m)...); err != nil {
+	if err := f.letKarmadaIn(ctx, c, m); err != nil {
 		return err
 	}
 	for i, zone := range m.nodeZones() {

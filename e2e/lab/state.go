@@ -29,6 +29,7 @@ type state struct {
 
 	DifferentNames   bool `json:"differentNames,omitempty"`
 	WithoutWorkflows bool `json:"withoutWorkflows,omitempty"`
+	WorkWebhook      bool `json:"workWebhook,omitempty"`
 	// Versions were chosen by the environment, by module; that of all others is the one of components/.
 	Versions  map[string]string   `json:"versions,omitempty"`
 	Ports     map[string]int      `json:"ports"`
@@ -48,7 +49,7 @@ func loadState(dir string) (*state, error) {
 func (s *state) reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.DifferentNames, s.WithoutWorkflows, s.Versions, s.Members = false, false, nil, nil
+	s.DifferentNames, s.WithoutWorkflows, s.WorkWebhook, s.Versions, s.Members = false, false, false, nil, nil
 	s.Ports, s.Processes, s.Tokens = map[string]int{}, map[string]*process{}, map[string]map[string]string{}
 	data, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {

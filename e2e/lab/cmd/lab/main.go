@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 
@@ -49,6 +50,10 @@ func upCommand(dir *string) *cobra.Command {
 				}
 				opts.Members = n
 			}
+			if env := os.Getenv("LAB_PULL"); env != "" && !cmd.Flags().Changed("pull") {
+				opts.Pull = strings.Split(env, ",")
+			}
+			opts.WorkWebhook = opts.WorkWebhook || os.Getenv("LAB_WORK_WEBHOOK") != ""
 			if opts.Members < 1 {
 				return fmt.Errorf("a fleet has at least one member")
 			}
@@ -62,6 +67,8 @@ func upCommand(dir *string) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&opts.Members, "members", opts.Members, "number of member clusters (also LAB_MEMBERS)")
+	cmd.Flags().StringSliceVar(&opts.Pull, "pull", nil, "members in Karmada's pull mode: member3, or several with commas (also LAB_PULL)")
+	cmd.Flags().BoolVar(&opts.WorkWebhook, "work-webhook", false, "run OCM's webhook for ManifestWorks (also LAB_WORK_WEBHOOK)")
 	cmd.Flags().BoolVar(&opts.DifferentNames, "different-names", false, "let OCM know the members under other names than Karmada")
 	return cmd
 }
