@@ -26,6 +26,9 @@ VERSION ?=
 ifneq ($(LAB_MEMBERS),)
 export LAB_MEMBERS
 endif
+# Members of it in Karmada's pull mode, and whether OCM's work webhook runs; see docs/test-fleet.md.
+export LAB_PULL ?=
+export LAB_WORK_WEBHOOK ?=
 # Versions that a new test fleet has instead of its usual ones; see docs/versions.md.
 export KARMADA ?=
 export OCM ?=
@@ -51,7 +54,7 @@ demo: ## Show the operator at work on a small fleet
 	@go run ./hack/demo
 
 .PHONY: lab-up
-lab-up: ## Start the test fleet and leave it running (LAB_MEMBERS=n; KARMADA=, OCM=, KRUISE=, KUBERNETES= choose versions)
+lab-up: ## Start the test fleet and leave it running (LAB_MEMBERS=n; KARMADA=, OCM=, KRUISE=, KUBERNETES= choose versions; LAB_PULL=member3, LAB_WORK_WEBHOOK=1)
 	@go run ./e2e/lab/cmd/lab up
 
 .PHONY: lab-status

@@ -305,16 +305,14 @@ func ended(phase v1alpha1.MigrationPhase, all ...*livedOn) {
 	}
 }
 
-// brake stops what carries a backend's orders out on members, until it is released: Karmada's controllers, or OCM's agents.
+// brake stops what carries a backend's orders out on members, until it is released: Karmada's controllers and agents, or OCM's agents.
 func brake(backend string) (release func()) {
 	GinkgoHelper()
-	names := []string{"karmada-controller-manager"}
-	if backend == "ocm" {
-		names = nil
-		for _, m := range world.members {
-			names = append(names, m+"-work-agent")
-		}
-	}
+	names, err := world.fleet.ComponentsOf(backend)
+	Expect(err).NotTo(HaveOccurred())
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return name != "karmada-controller-manager" && !strings.HasSuffix(name, "-agent")
+	})
 	signal := func(s syscall.Signal) {
 		for _, name := range names {
 			Expect(processOf(name).Signal(s)).To(Succeed())
