@@ -58,7 +58,7 @@ func (d *draft) karmadaSteps(policy *unstructured.Unstructured, overrides, works
 	d.result.TakeOver = []Step{
 		save("on Karmada", append([]*unstructured.Unstructured{d.workload}, policies...)...),
 		{What: "on Karmada, have members keep their objects, " + d.whichToo(policy), Commands: []string{command("patch", policy, preserve)}},
-		{What: "on Karmada, wait until every Work of it, and of what travels with it, has spec.preserveResourcesOnDeletion: true", Commands: []string{d.worksCommand(works)}},
+		{What: "on Karmada, wait until every Work of it, and of what travels with it, has spec.preserveResourcesOnDeletion: true", Commands: d.preserved(works)},
 		{What: "on Karmada, delete the template. Its pods run on, and are nobody's for the moment", Commands: []string{command("delete", d.workload)}},
 		d.letGo(policies),
 		d.apply(),
@@ -100,20 +100,30 @@ func (d *draft) whichToo(policy *unstructured.Unstructured) string {
 	return "whatever becomes of the template"
 }
 
-// worksCommand shows what the Works are to do.
-func (d *draft) worksCommand(works []*unstructured.Unstructured) string {
-	const columns = " -o custom-columns=CLUSTER:.metadata.namespace,NAME:.metadata.name,PRESERVE:.spec.preserveResourcesOnDeletion"
-	for _, work := range worksOf(d.workload, works) {
-		if d.fw.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
-			break // those of dependencies have other labels
-		}
+// preserved are the commands that wait for the workload's own Works, and show those of what travels with it, which have other labels.
+func (d *draft) preserved(works []*unstructured.Unstructured) []string {
+	const show = "kubectl get works -A -o custom-columns=CLUSTER:.metadata.namespace,NAME:.metadata.name,PRESERVE:.spec.preserveResourcesOnDeletion"
+	selector := bindingOf(worksOf(d.workload, works))
+	if selector == "" {
+		return []string{show}
+	}
+	commands := []string{"kubectl wait works -A -l " + selector + " --for=jsonpath='{.spec.preserveResourcesOnDeletion}'=true --timeout=1m"}
+	if d.fw.Spec.Dependencies == v1alpha1.DependencyPolicyPropagate {
+		commands = append(commands, show)
+	}
+	return commands
+}
+
+// bindingOf selects the Works of the binding that the first labelled one belongs to; it is empty when none is labelled.
+func bindingOf(works []*unstructured.Unstructured) string {
+	for _, work := range works {
 		for _, label := range []string{workv1alpha2.ResourceBindingPermanentIDLabel, workv1alpha2.ClusterResourceBindingPermanentIDLabel} {
 			if value := work.GetLabels()[label]; value != "" {
-				return "kubectl get works -A -l " + label + "=" + value + columns
+				return label + "=" + value
 			}
 		}
 	}
-	return "kubectl get works -A" + columns
+	return ""
 }
 
 // letGo is the step by which policies select the workload no more.
