@@ -4,11 +4,8 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -30,30 +25,13 @@ import (
 )
 
 const (
-	// trial is the namespace that the first hour makes, shop that of the other pages.
-	trial, shop = "fw-trial", "shop"
-	// sameTwice is typed before the hand-over of the page and after it.
-	sameTwice = "kubectl --context member1 get pods -n fw-trial " +
-		"-o 'custom-columns=NAME:.metadata.name,UID:.metadata.uid,RESTARTS:.status.containerStatuses[*].restartCount'"
-	noPods = "no node of the management cluster runs pods; make upgrade runs Helm"
+	// trial is the namespace that the first hour makes, store that of the story, examples that of the command line's page, shop that of the others.
+	trial, store, examples, shop = "fw-trial", "store", "demo", "shop"
+	// podsTyped is typed before a hand-over and after it.
+	podsTyped = "kubectl --context %s get pods -n %s -o 'custom-columns=NAME:.metadata.name,UID:.metadata.uid,RESTARTS:.status.containerStatuses[*].restartCount'"
+	imports   = "kubectl fw import deployment/web -n store --from karmada --config operator.yaml > web.yaml"
+	noPods    = "no node of the management cluster runs pods; make upgrade runs Helm"
 )
-
-// walk is how a page is followed.
-type walk struct {
-	page string
-	// standIns are all commands of the page that a test fleet cannot run, and parts of files, by their first line.
-	standIns map[string]standIn
-	// ends are exit codes that the page announces, other than 0, and 1 where it shows an error.
-	ends map[string]int
-	// sooner is written in place of long times in files.
-	sooner map[string]string
-}
-
-// standIn is why a command of a page is not typed, and what is done in its place.
-type standIn struct {
-	why string
-	do  func(ctx context.Context)
-}
 
 func (n *newcomer) firstHour() walk {
 	return walk{page: "docs/first-hour.md", ends: map[string]int{"kubectl fw plan -f web.yaml --config operator.yaml": 2}, standIns: map[string]standIn{
@@ -101,151 +79,6 @@ func (n *newcomer) migration() walk {
 	}}
 }
 
-// newcomer follows a page in a copy of the checkout.
-type newcomer struct {
-	dir string
-	env []string
-	// written are the contents that files have had, said what commands have printed, each time.
-	written, said map[string][]string
-	// wrong are the outputs that the page shows otherwise.
-	wrong    []string
-	operator *operator
-}
-
-// newNewcomer has the management cluster as the current context, a context for each member, and kubectl on the PATH.
-func newNewcomer() *newcomer {
-	GinkgoHelper()
-	home, err := os.MkdirTemp(world.dir, "newcomer-")
-	Expect(err).NotTo(HaveOccurred())
-	n := &newcomer{dir: filepath.Join(home, "fleetworkload"), written: map[string][]string{}, said: map[string][]string{}}
-	tools, session, kubeconfig := filepath.Join(home, "tools"), filepath.Join(home, "session"), filepath.Join(home, "kubeconfig")
-	Expect(os.Mkdir(tools, 0o755)).To(Succeed())
-	Expect(os.Symlink(world.fleet.Kubectl(), filepath.Join(tools, "kubectl"))).To(Succeed())
-	Expect(os.WriteFile(session, nil, 0o600)).To(Succeed())
-	Expect(clientcmd.WriteToFile(contexts(append([]string{lab.Hub}, world.members...)...), kubeconfig)).To(Succeed())
-	n.env = append(os.Environ(), "PATH="+tools+string(filepath.ListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig, "SESSION="+session)
-	return n
-}
-
-// contexts is a kubeconfig with a context for each cluster, of its name; the first one is the current.
-func contexts(names ...string) clientcmdapi.Config {
-	GinkgoHelper()
-	all := clientcmdapi.NewConfig()
-	for _, name := range names {
-		one, err := clientcmd.LoadFromFile(world.fleet.Kubeconfig(name))
-		Expect(err).NotTo(HaveOccurred())
-		current := one.Contexts[one.CurrentContext]
-		all.Clusters[name], all.AuthInfos[name] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
-		all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	}
-	all.CurrentContext = names[0]
-	return *all
-}
-
-// follow does what a page says, step by step. Each command is typed, or one of standIns; and each of these is on the page.
-func (n *newcomer) follow(ctx context.Context, w walk) {
-	GinkgoHelper()
-	steps := stepsOf(w.page)
-	for _, listed := range slices.Concat(slices.Collect(maps.Keys(w.standIns)), slices.Collect(maps.Keys(w.ends))) {
-		Expect(slices.ContainsFunc(steps, func(s docs.Step) bool { return entry(s) == listed })).To(BeTrue(), "%s does not have %q any more", w.page, listed)
-	}
-	for _, step := range steps {
-		instead, isListed := w.standIns[entry(step)]
-		switch {
-		case step.File != "":
-			n.write(step.File, w.shortened(step.Text))
-		case isListed && instead.do != nil:
-			By(step.Where + ": instead of " + entry(step) + ", since " + instead.why)
-			instead.do(ctx)
-			w.standIns[entry(step)] = standIn{why: instead.why} // it is done once
-		case isListed:
-		case step.Part:
-			Fail(step.Where + ": nobody knows what to do with this part of a file")
-		default:
-			By(step.Where + ": " + step.Text)
-			n.types(ctx, step, w.ends[step.Text])
-		}
-	}
-	Expect(w.sooner).To(BeEmpty(), "times that no file of %s has any more", w.page)
-	if len(n.wrong) > 0 {
-		Fail("outputs are not as the page shows them; what is another each time is alike in both:\n" + strings.Join(n.wrong, "\n"))
-	}
-}
-
-// entry is by what a step is listed.
-func entry(s docs.Step) string {
-	if s.Part {
-		first, _, _ := strings.Cut(s.Text, "\n")
-		return first
-	}
-	return s.Text
-}
-
-// shortened has the times of a file that is written, and forgets them.
-func (w walk) shortened(text string) string {
-	for long, short := range w.sooner {
-		if strings.Contains(text, long) {
-			text = strings.ReplaceAll(text, long, short)
-			delete(w.sooner, long)
-		}
-	}
-	return text
-}
-
-func stepsOf(path string) []docs.Step {
-	GinkgoHelper()
-	pages, err := docs.Read("..")
-	Expect(err).NotTo(HaveOccurred())
-	at := slices.IndexFunc(pages, func(p docs.Page) bool { return p.Path == path })
-	Expect(at).To(BeNumerically(">=", 0), "there is no page %s", path)
-	steps, err := pages[at].Steps()
-	Expect(err).NotTo(HaveOccurred())
-	return steps
-}
-
-func (n *newcomer) write(name, content string) {
-	GinkgoHelper()
-	n.written[name] = append(n.written[name], content)
-	Expect(os.WriteFile(filepath.Join(n.dir, name), []byte(content), 0o600)).To(Succeed())
-}
-
-// types runs a command in a shell with what those before it have exported, and wants the exit code, and the output that the page shows.
-func (n *newcomer) types(ctx context.Context, step docs.Step, ends int) {
-	GinkgoHelper()
-	if strings.Contains("\n"+step.Shown, "\nerror: ") {
-		ends = 1
-	}
-	script := ". \"$SESSION\"\n" + step.Text + "\ncode=$?\nexport -p >\"$SESSION\"\nexit $code\n"
-	cmd := exec.CommandContext(ctx, "bash", "-c", script)
-	cmd.Dir, cmd.Env = n.dir, n.env
-	out, err := cmd.CombinedOutput()
-	said := string(out)
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		Expect(err).NotTo(HaveOccurred(), step.Where)
-	}
-	AddReportEntry(step.Where+": "+step.Text, ReportEntryVisibilityFailureOrVerbose, said)
-	Expect(cmd.ProcessState.ExitCode()).To(Equal(ends), "the exit code of what %s has people type, which printed:\n%s", step.Where, said)
-	n.said[step.Text] = append(n.said[step.Text], said)
-	shown, now := docs.Alike(step.Shown), docs.Alike(said)
-	if shown != "" && !docs.Like(shown).MatchString(now) {
-		n.wrong = append(n.wrong, fmt.Sprintf("%s: %s\nthe page:\n%snow:\n%s", step.Where, step.Text, shown, now))
-	}
-}
-
-// copyCheckout takes what a commit would have, so that nothing is written into the checkout.
-func (n *newcomer) copyCheckout(ctx context.Context) {
-	GinkgoHelper()
-	Expect(os.Mkdir(n.dir, 0o755)).To(Succeed())
-	cmd := exec.CommandContext(ctx, "bash", "-c", `set -o pipefail; git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$0"`, n.dir)
-	cmd.Dir = ".."
-	out, err := cmd.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "copy the checkout: %s", out)
-	admin, err := os.ReadFile(world.fleet.Kubeconfig(lab.Karmada))
-	Expect(err).NotTo(HaveOccurred())
-	n.write("karmada-admin.kubeconfig", string(admin))
-}
-
 // runOperator runs the program that the page has had people build, with what the chart makes of all values.yaml of the page: they say that the
 // backends of both are to be listed together.
 func (n *newcomer) runOperator(ctx context.Context) {
@@ -266,31 +99,86 @@ func (n *newcomer) runOperator(ctx context.Context) {
 	Expect(hub().Create(ctx, config)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hub().Delete(ctx, config))).To(Succeed()) })
 
-	n.operator, _ = ownOperator(ctx, "newcomer", operatorOptions{everywhere: true, replica: true, manager: filepath.Join(n.dir, "bin", "manager")})
-	Expect(os.WriteFile(n.operator.path("config.yaml"), raw, 0o600)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		removeNamespace(ctx, trial)
 		kubectl(ctx, "delete", "namespace", trial, "--ignore-not-found") // on a fleet for a while, too: the next one makes it
 	}, NodeTimeout(4*time.Minute))
+	n.starts(ctx, raw)
+}
+
+// starts has the program run that the page has had people build.
+func (n *newcomer) starts(ctx context.Context, config []byte) {
+	GinkgoHelper()
+	n.operator, _ = ownOperator(ctx, "newcomer", operatorOptions{everywhere: true, replica: true, manager: filepath.Join(n.dir, "bin", "manager")})
+	Expect(os.WriteFile(n.operator.path("config.yaml"), config, 0o600)).To(Succeed())
 	n.operator.start(ctx)
 }
 
-// begin has an operator with both backends run, as the demo does, and a namespace and the operator's configuration at hand.
+// runConfigured runs the operator with the page's configuration.
+func (n *newcomer) runConfigured(ctx context.Context) {
+	GinkgoHelper()
+	n.starts(ctx, []byte(n.written["config.yaml"][0]))
+	n.operator.reaches(ctx, true, "karmada", "ocm")
+}
+
+// begin has an operator with both backends run, as the demo does, and a namespace at hand.
 func (n *newcomer) begin(ctx context.Context) {
 	GinkgoHelper()
+	n.afterFirstHour(ctx)
+	Expect(client.IgnoreAlreadyExists(hub().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}))).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { removeNamespace(ctx, shop) }, NodeTimeout(4*time.Minute))
+}
+
+// afterFirstHour has the checkout, its programs, an operator with both backends, and its configuration.
+func (n *newcomer) afterFirstHour(ctx context.Context) {
+	GinkgoHelper()
 	n.copyCheckout(ctx)
-	n.types(ctx, docs.Step{Where: "the demo", Text: "make build && export PATH=$PWD/bin:$PATH"}, 0)
+	n.types(ctx, docs.Step{Where: "what comes before", Text: "make build && export PATH=$PWD/bin:$PATH"}, 0)
 	raw, err := os.ReadFile(sound(sharedOperator(ctx)))
 	Expect(err).NotTo(HaveOccurred())
 	n.write("operator.yaml", string(raw))
-	Expect(client.IgnoreAlreadyExists(hub().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}))).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { removeNamespace(ctx, shop) }, NodeTimeout(4*time.Minute))
+}
+
+// keptPods wants the pods before a hand-over and after it to be the same ones.
+func (n *newcomer) keptPods(cluster, namespace string) {
+	GinkgoHelper()
+	said := n.said[fmt.Sprintf(podsTyped, cluster, namespace)]
+	Expect(said).To(HaveLen(2))
+	Expect(said[1]).To(Equal(said[0]), "the pods before the hand-over and after it")
+}
+
+// releases types what an import has printed to be typed on Karmada.
+func (n *newcomer) releases(ctx context.Context) {
+	GinkgoHelper()
+	_, steps, _ := strings.Cut(n.said[imports][0], "\nTo take it over, ")
+	steps, _, _ = strings.Cut(steps, "\nThe way back:\n")
+	typed, onKarmada := 0, false
+	for line := range strings.Lines(steps) {
+		command, isCommand := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "   ")
+		if !isCommand {
+			onKarmada = strings.Contains(line, "on Karmada,")
+		} else if onKarmada {
+			n.types(ctx, docs.Step{Where: "what the import prints", Text: "(export KUBECONFIG=karmada-admin.kubeconfig; " + command + ")"}, 0)
+			typed++
+		}
+	}
+	Expect(typed).To(BeNumerically(">=", 5), "commands for Karmada in:\n%s", steps)
 }
 
 // withoutWaves has the next migrations wait for nobody.
 func (n *newcomer) withoutWaves(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "patch", "fleetworkload", "web", "-n", shop, "--type=json", `-p=[{"op":"remove","path":"/spec/migration"}]`)
+}
+
+// removeEverywhere takes a namespace away from a fleet for a while, too: who follows the page next makes it.
+func removeEverywhere(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	removeNamespace(ctx, namespace)
+	for _, name := range slices.Concat([]string{lab.Hub, lab.Karmada}, world.members) {
+		_, err := world.kubectl(ctx, name, "delete", "namespace", namespace, "--ignore-not-found")
+		Expect(err).NotTo(HaveOccurred())
+	}
 }
 
 func (n *newcomer) stopOperator(ctx context.Context) {
@@ -322,6 +210,100 @@ spec:
   placement: {clusterAffinity: {clusterNames: [member1, member2]}}
 `
 
+func troubleshooting() walk {
+	const mention, report, drift = "it names a command, without an object", "it is what to send with a report", "what is changed on members has scenarios of its own"
+	return walk{page: "docs/troubleshooting.md", standIns: map[string]standIn{
+		"kubectl fw status": {why: mention},
+		"kubectl fw doctor": {why: mention},
+		"kubectl fw plan -f FILE --config operator.yaml": {why: mention},
+		"kubectl fw status NAME --watch":                 {why: mention},
+		"kubectl fw approve NAME":                        {why: mention},
+		"kubectl fw -n shop events":                      {why: drift},
+		"spec:":                                          {why: drift},
+		`kubectl get fleetworkload web -n shop -o jsonpath='{.status.ready}{"\n"}{.status.conditions[?(@.type=="Drifted")].message}{"\n"}'`: {why: drift},
+		"kubectl get fleetworkload NAME -n NAMESPACE -o yaml":                                                                               {why: report},
+		"kubectl logs -n fleetworkload-system deployment/fleetworkload --since=1h":                                                          {why: noPods},
+	}}
+}
+
+func (n *newcomer) installation() walk {
+	const part, noRegistry, noHelm = "a part of the operator's configuration, which is there as a whole", "make verify-images builds images", "make upgrade runs Helm"
+	const shared = "other scenarios need what it takes away"
+	return walk{page: "docs/installation.md", standIns: map[string]standIn{
+		"kubectl apply --server-side -k config/default":                                                             {why: noPods, do: n.mayBeApplied},
+		"helm install fleetworkload charts/fleetworkload -n fleetworkload-system --create-namespace -f values.yaml": {why: noPods},
+		"helm test fleetworkload -n fleetworkload-system":                                                           {why: noPods},
+		"kubectl logs -n fleetworkload-system fleetworkload-test":                                                   {why: noPods},
+		"git describe --tags --always":                                                                              {why: "the copy of the checkout has no history"},
+		"kubectl fw kubeconfig":                                                                                     {why: "it names the command"},
+		"make images":                                                                                               {why: noRegistry},
+		"make images IMAGE_REPO=registry.example.com/fleetworkload IMAGE_TAG=v0.1.0-1":                              {why: noRegistry},
+		"helm install fleetworkload charts/fleetworkload -n fleetworkload-system -f values.yaml " +
+			"--set manager.image.repository=registry.example.com/fleetworkload --set manager.image.tag=v0.1.0-1": {why: noHelm},
+		"helm upgrade fleetworkload charts/fleetworkload -n fleetworkload-system --reset-then-reuse-values": {why: noHelm},
+		"helm rollback fleetworkload -n fleetworkload-system":                                               {why: noHelm},
+		"make upgrade BEFORE=<commit>":                                                                      {why: "it starts a fleet of its own"},
+		"helm uninstall":                                                                                    {why: noHelm, do: n.stopOperator},
+		"kubectl delete -k config/default":                                                                  {why: shared},
+		"kubectl delete -k config/manager":                                                                  {why: "kustomize has not installed it"},
+		"kubectl delete -k config/webhook":                                                                  {why: shared},
+		"kubectl apply -k config/monitoring":                                                                {why: "the fleet has no operator of the Prometheus project"},
+		"tracing:":                                                                                          {why: part},
+		"apiVersion: networking.k8s.io/v1":                                                                  {why: "the fleet has no network between pods"},
+	}, before: map[string]func(context.Context){"kubectl fw doctor --config config.yaml": n.runConfigured}}
+}
+
+func (n *newcomer) commandLine() walk {
+	const mention, noKrew = "it names a command, without an object", "make verify builds the archives, and there is no krew"
+	const offline = "TestOutputsInDocs of cmd/kubectl-fw runs it, with its files"
+	return walk{page: "docs/kubectl-fw.md", standIns: map[string]standIn{
+		"kubectl fw":                          {why: mention},
+		"make plugin-archives VERSION=v0.1.0": {why: noKrew},
+		"make plugin-archives VERSION=v0.1.0 PLATFORMS=linux/amd64":                                             {why: noKrew},
+		"kubectl krew install --manifest=bin/plugin/fw.yaml --archive=bin/plugin/kubectl-fw_linux_amd64.tar.gz": {why: noKrew},
+		"kubectl wait --for=condition=Ready fleetworkload/NAME":                                                 {why: mention},
+		"kubectl fw -n demo status cloneset-karmada --watch | cat":                                              {why: "it goes on until it is interrupted"},
+		"kubectl rollout undo":           {why: mention},
+		"kubectl rollout restart":        {why: mention},
+		"kubectl apply":                  {why: mention},
+		"kubectl apply --server-side":    {why: mention},
+		"kubectl apply --dry-run=server": {why: mention},
+		"kubectl get -o yaml":            {why: mention},
+		"kubectl fw kubeconfig karmada --backend-kubeconfig karmada-admin.kubeconfig >/dev/null":                 {why: "the account may ask for tokens of itself here"},
+		"kubectl fw backend retire karmada --config operator.yaml --backend-kubeconfig karmada-admin.kubeconfig": {why: "other scenarios have left things on Karmada"},
+		"kubectl fw interpret -f web.yaml":                       {why: offline},
+		"kubectl fw interpret -f member1.yaml -f member2.yaml":   {why: offline},
+		"kubectl fw interpret -f bad.yaml -o json > result.json": {why: offline},
+		"echo $?": {why: offline},
+	}, ends: map[string]int{
+		"kubectl fw -n demo migrate web --to ocm --wait 2>&1 | cat": 0,
+		"kubectl fw migrate --all -n demo --to karmada 2>&1 | cat":  0,
+		"kubectl fw doctor --config operator.yaml":                  1, // of typo; and the scenarios' operator holds no lease
+		"kubectl fw -n demo plan web":                               2,
+		"kubectl fw plan -f web.yaml --config operator.yaml":        2,
+	}}
+}
+
+// mayBeApplied asks the API server whether it would take the whole installation.
+func (n *newcomer) mayBeApplied(ctx context.Context) {
+	GinkgoHelper()
+	n.types(ctx, docs.Step{Where: "a dry run", Text: "kubectl apply --server-side --force-conflicts --dry-run=server -k config/default"}, 0)
+}
+
+func (n *newcomer) story() walk {
+	return walk{page: "docs/karmada-to-ocm.md", before: map[string]func(context.Context){
+		imports:                          n.readsImporting,
+		"kubectl create namespace store": n.releases,
+	}}
+}
+
+// readsImporting follows that page while something runs on plain Karmada.
+func (n *newcomer) readsImporting(ctx context.Context) {
+	GinkgoHelper()
+	const mention = "it names a command"
+	n.follow(ctx, walk{page: "docs/importing.md", standIns: map[string]standIn{"kubectl fw import": {why: mention}, "kubectl apply": {why: mention}}})
+}
+
 var _ = Describe("A newcomer", Label("handover", "commandline", "docs", "karmada", "ocm"), long, func() {
 	It("gets through the first hour by typing what the page says", func(ctx SpecContext) {
 		onKarmada := func(ctx context.Context, verb string, args ...string) {
@@ -344,8 +326,7 @@ var _ = Describe("A newcomer", Label("handover", "commandline", "docs", "karmada
 		n := newNewcomer()
 		n.follow(ctx, n.firstHour())
 
-		Expect(n.said[sameTwice]).To(HaveLen(2))
-		Expect(n.said[sameTwice][1]).To(Equal(n.said[sameTwice][0]), "the pods before the hand-over and after it")
+		n.keptPods("member1", trial)
 		for _, name := range world.members {
 			Eventually(ctx, func(g Gomega) {
 				var pods corev1.PodList
@@ -359,9 +340,43 @@ var _ = Describe("A newcomer", Label("handover", "commandline", "docs", "karmada
 		n := newNewcomer()
 		n.follow(ctx, n.readme())
 		n.follow(ctx, n.migration())
+		n.follow(ctx, troubleshooting())
 		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}}
 		becomesReady(ctx, fw)
 		Expect(fw.Status.Backend).To(Equal("ocm"))
 		remove(ctx, fw)
+	}, NodeTimeout(10*time.Minute))
+
+	It("installs the operator as its page says", func(ctx SpecContext) {
+		for _, made := range [][]string{{"secret", "karmada-kubeconfig", "-n", operatorNamespace},
+			{"clusterrolebinding", "prometheus-fleetworkload", "fleetworkload-state-metrics"}, {"clusterrole", "fleetworkload-state-metrics"}} {
+			DeferCleanup(func(ctx SpecContext) { kubectl(ctx, append([]string{"delete", "--ignore-not-found"}, made...)...) })
+		}
+		n := newNewcomer()
+		n.copyCheckout(ctx)
+		n.types(ctx, docs.Step{Where: "what comes before", Text: "make build && export PATH=$PWD/bin:$PATH"}, 0)
+		n.follow(ctx, n.installation())
+	}, NodeTimeout(5*time.Minute))
+
+	It("tries the commands of kubectl fw as their page shows them", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "delete", "secret", "karmada-kubeconfig", "-n", operatorNamespace, "--ignore-not-found")
+		})
+		DeferCleanup(func(ctx SpecContext) { removeEverywhere(ctx, examples) }, NodeTimeout(4*time.Minute))
+		n := newNewcomer()
+		n.afterFirstHour(ctx)
+		n.follow(ctx, n.commandLine())
+	}, NodeTimeout(10*time.Minute))
+
+	It("takes over what runs on plain Karmada and moves it, as the story says", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) {
+			removeEverywhere(ctx, store)
+			_, err := world.kubectl(ctx, "member2", "label", "nodes", "--all", "disk-")
+			Expect(err).NotTo(HaveOccurred())
+		}, NodeTimeout(4*time.Minute))
+		n := newNewcomer()
+		n.afterFirstHour(ctx)
+		n.follow(ctx, n.story())
+		n.keptPods("member2", store)
 	}, NodeTimeout(10*time.Minute))
 })

@@ -106,7 +106,7 @@ func TestInventoryInDocs(t *testing.T) {
 	read := 0
 	for _, page := range pages {
 		for _, block := range page.Blocks {
-			if block.Language != "yaml" || !strings.HasPrefix(block.Text, "# Three clusters as the test fleet's") {
+			if block.Language != "yaml" || !strings.HasPrefix(block.Text, "# clusters.yaml, three clusters as the test fleet's") {
 				continue
 			}
 			read++

@@ -56,7 +56,7 @@ var parts = map[string]string{
 }
 
 // inventory begins a block that the tests of cmd/kubectl-fw read.
-const inventory = "# Three clusters as the test fleet's"
+const inventory = "# clusters.yaml, three clusters as the test fleet's"
 
 type object = map[string]any
 

@@ -13,13 +13,16 @@ import (
 // Step is what somebody does who follows a page: write a file, put a part into one, or type a command.
 type Step struct {
 	Where string
-	// File is the name that a block of YAML gives itself in its first line, "# NAME.yaml".
+	// File is the name that a block of YAML gives itself in its first line, "# NAME.yaml". With more words in that line, "# NAME.yaml, as it was
+	// imported", the file is there already, and Shown is what it has.
 	File string
+	// LeftOut is the path of a field that Shown leaves out: "# NAME.yaml, without spec.template".
+	LeftOut string
 	// Part is whether it is YAML that does not say which file it is.
 	Part bool
 	// Text is the YAML, or the command, without a remark behind it.
 	Text string
-	// Shown is what the page says that the command prints. It is empty where the page does not say.
+	// Shown is what the page says that the command prints, or what a file has. It is empty where the page does not say.
 	Shown string
 
 	line int
@@ -27,6 +30,7 @@ type Step struct {
 
 var (
 	namesItself = regexp.MustCompile(`^# ([a-z][a-z0-9-]*\.yaml)\n`)
+	showsItself = regexp.MustCompile(`^# ([a-z][a-z0-9-]*\.yaml), (?:without ([a-zA-Z.]+)|.*)\n`)
 	// inProse are the programs whose calls in prose are commands. A program's name alone is none.
 	inProse = regexp.MustCompile(`^(kubectl|helm|make|git) `)
 	remark  = regexp.MustCompile(` +# [^'"]*$`)
@@ -40,11 +44,7 @@ func (p Page) Steps() ([]Step, error) {
 		switch block.Language {
 		case "text":
 		case "yaml":
-			step := Step{Where: block.Where, Part: true, Text: block.Text, line: block.Line}
-			if name := namesItself.FindStringSubmatch(block.Text); name != nil {
-				step.File, step.Part = name[1], false
-			}
-			steps = append(steps, step)
+			steps = append(steps, block.file())
 		case "", "sh", "console":
 			steps = append(steps, block.commands()...)
 		default:
@@ -58,6 +58,19 @@ func (p Page) Steps() ([]Step, error) {
 	}
 	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(a.line, b.line) })
 	return steps, nil
+}
+
+// file is the one that a block of YAML is, shows, or is a part of.
+func (b Block) file() Step {
+	step := Step{Where: b.Where, line: b.Line}
+	if name := namesItself.FindStringSubmatch(b.Text); name != nil {
+		step.File, step.Text = name[1], b.Text
+	} else if name := showsItself.FindStringSubmatch(b.Text); name != nil {
+		step.File, step.Shown, step.LeftOut = name[1], b.Text, name[2]
+	} else {
+		step.Part, step.Text = true, b.Text
+	}
+	return step
 }
 
 // commands are those of a block. A backslash at the end of a line joins it with the next one.
@@ -110,7 +123,7 @@ var (
 		{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "(date)"},
 		{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "(time)"},
 		{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "(uid)"},
-		{regexp.MustCompile(`\brevision [0-9a-f]{12}\b`), "revision (hash)"},
+		{regexp.MustCompile(`\b[0-9a-f]{12}([0-9a-f]{4})?\b`), "(hash)"},
 		{regexp.MustCompile(`\b(pass-wave-\d+)-\d{10}\b`), "$1-(token)"},
 		{regexp.MustCompile(`\bthe operator leads as \S+`), "the operator leads as (pod)"},
 		{regexp.MustCompile(`\bmanagement cluster https://\S+`), "management cluster (address)"},

@@ -23,6 +23,16 @@ a picture
 '''
 
 '''yaml
+# web.yaml, as it is now
+kind: FleetWorkload
+'''
+
+'''yaml
+# web.yaml, without spec.template
+kind: FleetWorkload
+'''
+
+'''yaml
 spec: {}
 '''
 
@@ -59,12 +69,14 @@ func TestSteps(t *testing.T) {
 		{Where: "a.md:1", Text: "kubectl get clusters"},
 		{Where: "a.md:1", Text: "helm version"},
 		{Where: "a.md:4", File: "web.yaml", Text: "# web.yaml\nkind: FleetWorkload\n"},
-		{Where: "a.md:13", Part: true, Text: "spec: {}\n"},
-		{Where: "a.md:18", Text: "make build && export PATH=$PWD/bin:$PATH"},
-		{Where: "a.md:21", Text: "kubectl apply \\\n  -f web.yaml"},
-		{Where: "a.md:26", Text: "kubectl get fw", Shown: "NAME   AGE\n\nweb    9s\n"},
-		{Where: "a.md:30", Text: "kubectl delete fw web \\\n  --wait=false"},
-		{Where: "a.md:34", Text: "make lint"},
+		{Where: "a.md:13", File: "web.yaml", Shown: "# web.yaml, as it is now\nkind: FleetWorkload\n"},
+		{Where: "a.md:18", File: "web.yaml", LeftOut: "spec.template", Shown: "# web.yaml, without spec.template\nkind: FleetWorkload\n"},
+		{Where: "a.md:23", Part: true, Text: "spec: {}\n"},
+		{Where: "a.md:28", Text: "make build && export PATH=$PWD/bin:$PATH"},
+		{Where: "a.md:31", Text: "kubectl apply \\\n  -f web.yaml"},
+		{Where: "a.md:36", Text: "kubectl get fw", Shown: "NAME   AGE\n\nweb    9s\n"},
+		{Where: "a.md:40", Text: "kubectl delete fw web \\\n  --wait=false"},
+		{Where: "a.md:44", Text: "make lint"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Step{})); diff != "" {
 		t.Error(diff)
@@ -88,6 +100,7 @@ func TestAlike(t *testing.T) {
 		{"CLUSTER   AGE    MESSAGE\nm1        9s     -\n", "CLUSTER   AGE   MESSAGE\nm1        119s   -\n"},
 		{"web-7c4b8d9f6-x2x7k   5d3f1c9e-9a55-4c3b-8d6e-0a1b2c3d4e5f   0\n", "web-59df6bd888-qq8zl   00000000-0000-0000-0000-000000000000   0\n"},
 		{"ready 4/4 replicas, revision 4e2800fca747\n", "ready 4/4 replicas, revision 6f9c1d0a1b2c\n"},
+		{"m1        4         4e2800fca747   True\n", "m1   4   cc2dab08d85d   True\n"},
 		{"that holds until 2026-11-28T00:00:00Z;", "that holds until 2027-01-02T03:04:05Z;"},
 		{"approved: pass-wave-1-1795280919\n", "approved: pass-wave-1-1795280920\n"},
 	} {
