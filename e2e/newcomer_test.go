@@ -212,7 +212,9 @@ spec:
 
 func troubleshooting() walk {
 	const mention, report, drift = "it names a command, without an object", "it is what to send with a report", "what is changed on members has scenarios of its own"
-	return walk{page: "docs/troubleshooting.md", standIns: map[string]standIn{
+	// The operator of all scenarios holds no lease, which doctor finds.
+	ends := map[string]int{"kubectl fw doctor --config operator.yaml": 1}
+	return walk{page: "docs/troubleshooting.md", ends: ends, standIns: map[string]standIn{
 		"kubectl fw status": {why: mention},
 		"kubectl fw doctor": {why: mention},
 		"kubectl fw plan -f FILE --config operator.yaml": {why: mention},

@@ -93,7 +93,7 @@ func TestImportedInDocs(t *testing.T) {
 	compared := 0
 	for _, page := range pages {
 		for _, block := range page.Blocks {
-			if strings.HasPrefix(block.Text, "# web.yaml, without spec.template\n") {
+			if page.Path == "docs/importing.md" && strings.HasPrefix(block.Text, "# web.yaml, without spec.template\n") {
 				compared++
 				if diff := cmp.Diff(object(t, block.Text), printed); diff != "" {
 					t.Errorf("%s is not what is printed (-page +now):\n%s", block.Where, diff)
@@ -168,19 +168,21 @@ func TestTheStory(t *testing.T) {
 	if shown == "" || !docs.Like(shown).MatchString(report) {
 		t.Errorf("%s shows other lines (-page +now):\n%s", page, cmp.Diff(shown, report))
 	}
-	if diff := cmp.Diff(object(t, imported(t)), object(t, out)); diff != "" {
+	printed := object(t, out)
+	unstructured.RemoveNestedField(printed, "spec", "template")
+	if diff := cmp.Diff(object(t, imported(t)), printed); diff != "" {
 		t.Errorf("%s shows another FleetWorkload (-page +now):\n%s", page, diff)
 	}
 }
 
-// imported is the FleetWorkload of the story.
+// imported is the FleetWorkload of the story, without its template.
 func imported(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../docs/karmada-to-ocm.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(raw), "```yaml\n# web.yaml, as it was imported\n")
+	_, text, _ := strings.Cut(string(raw), "```yaml\n# web.yaml, without spec.template\n")
 	text, _, found := strings.Cut(text, "```")
 	if !found {
 		t.Fatal("the story has no FleetWorkload")

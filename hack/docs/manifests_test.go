@@ -51,8 +51,9 @@ backends:
 
 // parts are FleetWorkloads of which a page shows a part, although they say their kind, by page and first line.
 var parts = map[string]string{
-	"docs/gitops.md":    "# prod/web.yaml\n",
-	"docs/importing.md": "# web.yaml, without spec.template\n",
+	"docs/gitops.md":         "# prod/web.yaml\n",
+	"docs/importing.md":      "# web.yaml, without spec.template\n",
+	"docs/karmada-to-ocm.md": "# web.yaml, without spec.template\n",
 }
 
 // inventory begins a block that the tests of cmd/kubectl-fw read.
