@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,14 +70,6 @@ func companionsArePlanned(ctx SpecContext, backend string) {
 	out, code := plan(fw.Name, "--approve")
 	Expect(code).To(Equal(0), out)
 	Expect(out).To(MatchRegexp(`(?m)^Secret/key +create +` + m[0] + `, ` + m[1] + ` +-$`))
-	// An approval is void once the change has become another one; what it was and is goes to the log.
-	eventually(ctx, fw, readyTimeout, func(g Gomega) {
-		if c := fw.Status.Change; c != nil && c.Approval != "" && c.Approval != fw.Annotations[v1alpha1.AnnotationApproveChange] {
-			GinkgoWriter.Printf("approved %s, and it is now: %+v\n", fw.Annotations[v1alpha1.AnnotationApproveChange], *c)
-			plan(fw.Name, "--approve")
-		}
-		g.Expect(meta.IsStatusConditionTrue(fw.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
 	becomesReady(ctx, fw)
 	has(ctx, settings, true, m[0], m[1])
 	has(ctx, theirs, true, m[1])

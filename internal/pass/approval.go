@@ -123,7 +123,7 @@ func (d *Decision) Rows(before *v1alpha1.PlacementRecord) (rows []Row) {
 
 // rowOf compares a target with what its cluster reports, if anything.
 func rowOf(t backends.Target, o *backends.ClusterObservation, revision string) Row {
-	there := o != nil && !o.Removing() && (o.Probe == nil || o.Probe.Exists) && !neverSent(*o)
+	there := o != nil && !o.Removing() && (o.Probe == nil || o.Probe.Exists) && !neverSent(*o) && !onlyNamed(*o)
 	row := Row{Cluster: t.Cluster, Replicas: t.Replicas, Reason: t.Reason}
 	if there && o.Probe == nil {
 		row.ReplicasBefore = o.Asked
@@ -152,6 +152,12 @@ func rowOf(t backends.Target, o *backends.ClusterObservation, revision string) R
 // neverSent tells whether what a backend holds for a cluster was held back from the start.
 func neverSent(o backends.ClusterObservation) bool {
 	return o.Held && o.Status == nil && o.Applied != metav1.ConditionTrue && o.Probe == nil
+}
+
+// onlyNamed tells whether a backend knows that the workload goes to a cluster and has made nothing for it there yet: Karmada's binding is before
+// its Works, and companions are before the workload.
+func onlyNamed(o backends.ClusterObservation) bool {
+	return o.Applied == metav1.ConditionUnknown && o.Asked == nil && o.Revision == "" && o.Status == nil && o.Probe == nil
 }
 
 // runs is the revision that a cluster has: of a held one the backend may have another one ready.

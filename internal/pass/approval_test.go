@@ -263,11 +263,16 @@ func TestRows(t *testing.T) {
 		"held back from the start": {backends.ModeOwn, own(func(o *backends.ClusterObservation) {
 			o.Held, o.Applied, o.Status = true, metav1.ConditionUnknown, nil
 		}), v1alpha1.PlannedCreate},
-		"it was asked":    {backends.ModeAdopt, own(func(o *backends.ClusterObservation) { o.Probe = &backends.ProbeResult{Exists: true} }), v1alpha1.PlannedAdopt},
-		"somebody else's": {backends.ModeOwn, own(func(o *backends.ClusterObservation) { o.Conflict = true }), ""},
-		"on its way out":  {backends.ModeOwn, own(func(o *backends.ClusterObservation) { o.Presence = backends.PresenceRemoving }), v1alpha1.PlannedCreate},
-		"to be removed":   {backends.ModeRemove, own(func(*backends.ClusterObservation) {}), v1alpha1.PlannedRemove},
-		"to be held":      {backends.ModeHold, own(func(*backends.ClusterObservation) {}), ""},
+		"named, and nothing made for it": {backends.ModeOwn, &backends.ClusterObservation{Applied: metav1.ConditionUnknown}, v1alpha1.PlannedCreate},
+		"nothing but companions": {backends.ModeOwn, &backends.ClusterObservation{
+			Applied: metav1.ConditionUnknown, Presence: backends.PresenceReleased, Foreign: []string{"ConfigMap/common"},
+		}, v1alpha1.PlannedCreate},
+		"without replicas, and silent": {backends.ModeOwn, &backends.ClusterObservation{Applied: metav1.ConditionUnknown, Revision: "r0"}, v1alpha1.PlannedUpdate},
+		"it was asked":                 {backends.ModeAdopt, own(func(o *backends.ClusterObservation) { o.Probe = &backends.ProbeResult{Exists: true} }), v1alpha1.PlannedAdopt},
+		"somebody else's":              {backends.ModeOwn, own(func(o *backends.ClusterObservation) { o.Conflict = true }), ""},
+		"on its way out":               {backends.ModeOwn, own(func(o *backends.ClusterObservation) { o.Presence = backends.PresenceRemoving }), v1alpha1.PlannedCreate},
+		"to be removed":                {backends.ModeRemove, own(func(*backends.ClusterObservation) {}), v1alpha1.PlannedRemove},
+		"to be held":                   {backends.ModeHold, own(func(*backends.ClusterObservation) {}), ""},
 	} {
 		if got := rowOf(backends.Target{Cluster: "m1", Mode: test.mode, Replicas: two}, test.o, "r1"); got.Action != test.want {
 			t.Errorf("%s: %q, want %q", name, got.Action, test.want)
