@@ -5,7 +5,6 @@ package lab
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,48 +14,52 @@ import (
 // Backup is all that a cluster's API server has stored at one time.
 type Backup struct {
 	prefix string
-	pairs  []pair
+	stored []Stored
 }
 
-// pair is one of etcd's keys with its value, in base64 (etcd's JSON gateway, https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
-type pair struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
+// Stored is one of etcd's keys with its value; both travel in base64 (etcd's JSON gateway,
+// https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
+type Stored struct {
+	Key   []byte `json:"key"`
+	Value []byte `json:"value"`
 }
 
 // Backup reads what a cluster's API server has stored.
 func (f *Fleet) Backup(ctx context.Context, cluster string) (*Backup, error) {
 	b := &Backup{prefix: "/" + cluster + "/"}
-	var found struct {
-		KVs []pair `json:"kvs"`
-	}
-	if err := f.etcd(ctx, "range", b.keys(), &found); err != nil {
+	var err error
+	if b.stored, err = f.stored(ctx, b.prefix); err != nil {
 		return nil, fmt.Errorf("back up %s: %w", cluster, err)
 	}
-	b.pairs = found.KVs
 	return b, nil
+}
+
+func (f *Fleet) stored(ctx context.Context, prefix string) ([]Stored, error) {
+	var found struct {
+		KVs []Stored `json:"kvs"`
+	}
+	err := f.etcd(ctx, "range", keysUnder(prefix), &found)
+	return found.KVs, err
 }
 
 // Restore replaces what a cluster's API server has stored by a backup. The API server must not run.
 func (f *Fleet) Restore(ctx context.Context, b *Backup) error {
-	if err := f.etcd(ctx, "deleterange", b.keys(), nil); err != nil {
+	if err := f.etcd(ctx, "deleterange", keysUnder(b.prefix), nil); err != nil {
 		return fmt.Errorf("restore %s: %w", b.prefix, err)
 	}
-	for _, p := range b.pairs {
-		if err := f.etcd(ctx, "put", p, nil); err != nil {
+	for _, s := range b.stored {
+		if err := f.etcd(ctx, "put", s, nil); err != nil {
 			return fmt.Errorf("restore %s: %w", b.prefix, err)
 		}
 	}
 	return nil
 }
 
-// keys are all that begin with the prefix.
-func (b *Backup) keys() any {
-	end := []byte(b.prefix)
+// keysUnder are all that begin with the prefix.
+func keysUnder(prefix string) any {
+	end := []byte(prefix)
 	end[len(end)-1]++
-	return map[string]string{
-		"key": base64.StdEncoding.EncodeToString([]byte(b.prefix)), "range_end": base64.StdEncoding.EncodeToString(end),
-	}
+	return map[string][]byte{"key": []byte(prefix), "range_end": end}
 }
 
 func (f *Fleet) etcd(ctx context.Context, call string, body, answer any) error {
@@ -82,7 +85,8 @@ func (f *Fleet) etcd(ctx context.Context, call string, body, answer any) error {
 		return fmt.Errorf("etcd %s: %s: %s", call, resp.Status, text)
 	}
 	if answer == nil {
-		return nil
+		_, err = io.Copy(io.Discard, resp.Body) // or the connection is of no more use
+		return err
 	}
 	return json.NewDecoder(resp.Body).Decode(answer)
 }

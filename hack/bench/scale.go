@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,12 +58,16 @@ func measureScale(ctx context.Context, o options, progress io.Writer) (ok bool, 
 	for i := range workloads {
 		s.names = append(s.names, fmt.Sprintf("web-%04d", i))
 	}
-	err = onHub(ctx, clusters, progress, func(ctx context.Context, h *hub, o *operator, m *members) (err error) {
+	measure, registered := s.run, clusters
+	if o.copied {
+		measure, registered = func(ctx context.Context) error { return s.copied(ctx, clusters) }, 1
+	}
+	err = onHub(ctx, registered, progress, func(ctx context.Context, h *hub, o *operator, m *members) (err error) {
 		s.hub, s.operator, s.members = h, o, m
 		if s.seen, err = watchReady(ctx, h); err != nil {
 			return err
 		}
-		return s.run(ctx)
+		return measure(ctx)
 	})
 	if err != nil {
 		return false, err
@@ -101,18 +106,11 @@ func (s *scale) run(ctx context.Context) error {
 	s.always("create, refused writes, of all", created.refused(), 0.01)
 	s.line("create, most memory, MiB", float64(created.memory)/(1<<20), 1024)
 	s.line("create, most memory for each ManifestWork, KiB", float64(created.memory-before.memory)/(1<<10)/pairs, 6)
-	for _, step := range []struct {
-		name string
-		of   []string
-	}{{"change one", s.names[:1]}, {"change others", s.names[1:]}} {
-		changed, err := s.step(ctx, step.name, step.of, metav1.ConditionTrue, func(ctx context.Context) error {
-			return s.each(ctx, step.of, func(ctx context.Context, name string) error { return s.change(ctx, name) })
-		})
-		if err != nil {
-			return err
-		}
-		s.line(step.name+", writes to the hub for each ManifestWork", float64(changed.writes())/float64(len(step.of)*len(s.hub.clusters)), 1.1)
-		s.always(step.name+", refused writes, of all", changed.refused(), 0.01)
+	if err := s.changeOf(ctx, "change one", s.names[:1]); err != nil {
+		return err
+	}
+	if err := s.changeOf(ctx, "change others", s.names[1:]); err != nil {
+		return err
 	}
 	if err := s.loseOne(ctx); err != nil {
 		return err
@@ -121,6 +119,19 @@ func (s *scale) run(ctx context.Context) error {
 		return err
 	}
 	return s.atRest(ctx)
+}
+
+// changeOf changes the image of these FleetWorkloads, all at once.
+func (s *scale) changeOf(ctx context.Context, name string, of []string) error {
+	changed, err := s.step(ctx, name, of, metav1.ConditionTrue, func(ctx context.Context) error {
+		return s.each(ctx, of, func(ctx context.Context, name string) error { return s.change(ctx, name) })
+	})
+	if err != nil {
+		return err
+	}
+	s.line(name+", writes to the hub for each ManifestWork", float64(changed.writes())/float64(len(of)*len(s.hub.clusters)), 1.1)
+	s.always(name+", refused writes, of all", changed.refused(), 0.01)
+	return nil
 }
 
 // loseOne has the agent of one cluster go silent, and come back.
@@ -204,7 +215,7 @@ func (s *scale) step(
 		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
 	}
 	start := time.Now()
-	s.seen.begin(of, ready)
+	s.seen.begin(of, ready, 0)
 	if err := do(ctx); err != nil {
 		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -269,8 +280,10 @@ func (s *scale) each(ctx context.Context, names []string, f func(context.Context
 
 // sight is which FleetWorkloads of those that are looked at have become as wanted since begin.
 type sight struct {
-	mu      sync.Mutex
-	ready   metav1.ConditionStatus
+	mu    sync.Mutex
+	ready metav1.ConditionStatus
+	// applied is on how many clusters at least the manifest has to be.
+	applied int
 	missing map[string]bool
 	// first and last are when one was as wanted.
 	first, last time.Time
@@ -307,6 +320,9 @@ func (s *sight) see(obj any) {
 	if !s.missing[fw.Name] || ready == nil || ready.ObservedGeneration != fw.Generation || ready.Status != s.ready {
 		return
 	}
+	if c := fw.Status.ClusterSummary; s.applied > 0 && (c == nil || int(ptr.Deref(c.Applied, 0)) < s.applied) {
+		return
+	}
 	delete(s.missing, fw.Name)
 	s.last = time.Now()
 	if s.first.IsZero() {
@@ -317,11 +333,11 @@ func (s *sight) see(obj any) {
 	}
 }
 
-// begin looks for FleetWorkloads to reach a status of the condition Ready. What is there already is not seen.
-func (s *sight) begin(names []string, ready metav1.ConditionStatus) {
+// begin looks for FleetWorkloads to reach a status of the condition Ready, and that number of clusters. What is there already is not seen.
+func (s *sight) begin(names []string, ready metav1.ConditionStatus, applied int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready, s.missing, s.first, s.all = ready, map[string]bool{}, time.Time{}, make(chan struct{})
+	s.ready, s.applied, s.missing, s.first, s.all = ready, applied, map[string]bool{}, time.Time{}, make(chan struct{})
 	for _, name := range names {
 		s.missing[name] = true
 	}

@@ -69,7 +69,7 @@ func TestSight(t *testing.T) {
 		return fw
 	}
 	var s sight
-	s.begin([]string{"a", "b"}, metav1.ConditionTrue)
+	s.begin([]string{"a", "b"}, metav1.ConditionTrue, 0)
 	for _, seen := range []*v1alpha1.FleetWorkload{fw("a", 1, "True"), fw("a", 2, "False"), fw("c", 2, "True"), fw("a", 2, "True"), fw("a", 2, "True")} {
 		s.see(seen)
 	}
@@ -77,6 +77,21 @@ func TestSight(t *testing.T) {
 		t.Error("one is missing, and it is not said")
 	}
 	s.see(fw("b", 2, "True"))
+	if err := s.await(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+	spread := fw("a", 2, "True")
+	s.begin([]string{"a"}, metav1.ConditionTrue, 3)
+	for on := range int32(3) {
+		spread.Status.ClusterSummary = &v1alpha1.ClusterSummary{Applied: &on}
+		s.see(spread)
+	}
+	if err := s.await(t.Context(), time.Nanosecond); err == nil {
+		t.Error("a cluster is missing, and it is not said")
+	}
+	three := int32(3)
+	spread.Status.ClusterSummary.Applied = &three
+	s.see(spread)
 	if err := s.await(t.Context(), time.Minute); err != nil {
 		t.Error(err)
 	}
