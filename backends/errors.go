@@ -52,6 +52,8 @@ type Error struct {
 	Message string
 	// Remedy says what to do about it.
 	Remedy string
+	// Filling is true when a backend answers, and its objects are being read for the first time: a hundred thousand take minutes.
+	Filling bool
 	// Err is the cause; it may be nil.
 	Err error
 }
@@ -78,6 +80,12 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Filling tells whether an error is only that a backend's objects are being read for the first time.
+func Filling(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Filling
+}
 
 // CodeOf returns the code of the first *Error in err's chain, or "" when there is none.
 func CodeOf(err error) Code {

@@ -42,7 +42,7 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 			Kinds: r.Kinds, Installation: r.Installation, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
 			MigrationsAtOnce: r.Turns.limit, Tenancy: r.Tenancy,
 		},
-		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.starting(),
+		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.younger(r.StartGrace), Filling: r.younger(r.FillGrace),
 		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{}, Access: map[pass.Access]pass.Answer{},
 	}
 	for range pass.MostReads {

@@ -83,8 +83,9 @@ type Reconciler struct {
 	Serves labels.Selector
 	// Concurrency is how many FleetWorkloads are reconciled at once.
 	Concurrency int
-	// StartGrace is how long after the first pass a backend may be not ready yet without the status saying so.
-	StartGrace time.Duration
+	// StartGrace is how long after the first pass a backend may be not ready yet without the status saying so; FillGrace is the same for one
+	// that answers, and whose objects are still being read.
+	StartGrace, FillGrace time.Duration
 
 	first     atomic.Pointer[time.Time]
 	written   writes

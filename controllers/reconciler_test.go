@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -54,11 +55,7 @@ func (r registry) Driver(name string) (backends.Driver, error) {
 }
 
 func (r registry) Names() []string {
-	names := make([]string, 0, len(r))
-	for name := range r {
-		names = append(names, name)
-	}
-	return names
+	return slices.Sorted(maps.Keys(r))
 }
 
 // world is a management cluster with an operator and backends.

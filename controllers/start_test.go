@@ -12,14 +12,23 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
-// slow is a registry that is not connected yet.
-type slow struct{ registry }
+// slow is a registry that is not connected yet, or the backend of which is being read.
+type slow bool
 
-func (slow) Driver(string) (backends.Driver, error) {
-	return nil, &backends.Error{Code: backends.CodeNotReady, Message: "not connected yet", Remedy: "wait"}
+func (slow) Names() []string { return []string{"one"} }
+
+func (s slow) Driver(string) (backends.Driver, error) {
+	return nil, &backends.Error{Code: backends.CodeNotReady, Message: "not connected yet", Remedy: "wait", Filling: bool(s)}
 }
 
 func TestAStatusOutlivesTheStartOfTheOperator(t *testing.T) {
+	for filling, grace := range map[slow]time.Duration{false: 20 * time.Second, true: 10 * time.Minute} {
+		outlivesTheStart(t, filling, grace)
+	}
+}
+
+func outlivesTheStart(t *testing.T, backend slow, grace time.Duration) {
+	t.Helper()
 	w := newWorld(t)
 	w.create(divide(8))
 	w.settle()
@@ -27,16 +36,16 @@ func TestAStatusOutlivesTheStartOfTheOperator(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(w.Clock.Now().Add(time.Hour))
 	w.Reconciler = &Reconciler{
 		Kinds: w.Kinds, Sources: w.sources,
-		Client: w.client, Backends: slow{w.backends}, Recorder: w.Recorder, Clock: clock, MaxRemovalPercent: 50,
+		Client: w.client, Backends: backend, Recorder: w.Recorder, Clock: clock, MaxRemovalPercent: 50,
 		Turns:      NewTurns(10),
-		StartGrace: 20 * time.Second,
+		StartGrace: 20 * time.Second, FillGrace: 10 * time.Minute,
 	}
 	before := w.writes
 	for range 2 {
-		if result, err := w.reconcile(); err != nil || result.RequeueAfter != 250*time.Millisecond || w.writes != before {
+		if result, err := w.reconcile(); err != nil || result.RequeueAfter != 2*time.Second || w.writes != before {
 			t.Errorf("got %+v, %v, %d writes", result, err, w.writes-before)
 		}
-		clock.SetTime(clock.Now().Add(19 * time.Second))
+		clock.SetTime(clock.Now().Add(grace - time.Second))
 	}
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 	if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.LookAgain {

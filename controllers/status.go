@@ -88,12 +88,12 @@ func (r *Reconciler) behind(ctx context.Context, since time.Time) reconcile.Resu
 	return ctrl.Result{RequeueAfter: conflictRetry}
 }
 
-// starting is true while connections are made and caches fill for the first time. What they lack then is no news about
-// a workload, and its status stays as it is (law 3).
-func (r *Reconciler) starting() bool {
+// younger tells whether the first pass was less than that ago. While connections are made and caches fill for the first time, what they lack is
+// no news about a workload, and its status stays as it is (law 3).
+func (r *Reconciler) younger(than time.Duration) bool {
 	now := r.Clock.Now()
 	r.first.CompareAndSwap(nil, &now)
-	return now.Sub(*r.first.Load()) < r.StartGrace
+	return now.Sub(*r.first.Load()) < than
 }
 
 func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) error {

@@ -168,7 +168,7 @@ func (w *watches) ready() error {
 	for _, synced := range w.synced {
 		if !synced() {
 			return &backends.Error{
-				Code: backends.CodeNotReady, Message: "the cache of the Karmada control plane is not filled yet",
+				Code: backends.CodeNotReady, Message: "the cache of the Karmada control plane is not filled yet", Filling: true,
 				Remedy: "wait; if it lasts, check the rights of the operator's user there",
 			}
 		}

@@ -37,7 +37,11 @@ const (
 	indexNeeds        = "needed-prerequisite"
 	indexPrerequisite = "prerequisite"
 	indexUser         = "companion-user"
+	indexPlacement    = "placement"
 )
+
+// perNamespace are the indexes that are asked within a namespace; all others are asked for the whole hub.
+var perNamespace = []string{indexObject, indexNeeds, indexPlacement}
 
 const (
 	retryStart    = 5 * time.Second
@@ -78,6 +82,7 @@ func cacheOptions(works *interned.Values) cache.Options {
 	// A requirement of existence is always valid.
 	ofPlacements, _ := labels.NewRequirement(clusterv1beta1.PlacementLabel, selection.Exists, nil)
 	return cache.Options{
+		NewInformer:      newLeanInformer,
 		DefaultTransform: stripManagedFields,
 		ByObject: map[client.Object]cache.ByObject{
 			unstructuredOf(manifestWorkGVK):     {Label: ours, Transform: func(obj any) (any, error) { return packManifestWork(works, obj) }},
@@ -103,9 +108,11 @@ func (d *Driver) keepStored(ctx context.Context) {
 				for _, p := range partsOf(work) {
 					used(p.in[p.key])
 				}
+				status, _ := sharedStatus(work)
+				used(status)
 			}
 		})
-		d.reports.sweep()
+		d.reports.sweep(works)
 	}, sweepStored)
 }
 
@@ -214,9 +221,7 @@ func carriedKind(work *unstructured.Unstructured) (group, resource, namespace st
 func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) error {
 	err := wait.PollUntilContextCancel(ctx, retryStart, true, func(context.Context) (bool, error) {
 		err := d.checkKinds()
-		if err != nil {
-			d.failed(err)
-		}
+		d.reached(err)
 		return err == nil, nil
 	})
 	if err != nil {
@@ -260,6 +265,12 @@ func (d *Driver) watch(ctx context.Context, notify func(types.NamespacedName), f
 		if err := d.cache.IndexField(ctx, unstructuredOf(placementGVK), name, indexes()[name]); err != nil {
 			return err
 		}
+	}
+	err := d.cache.IndexField(ctx, &clusterv1beta1.PlacementDecision{}, indexPlacement, func(obj client.Object) []string {
+		return nonEmpty(obj.GetLabels()[clusterv1beta1.PlacementLabel])
+	})
+	if err != nil {
+		return err
 	}
 	kick := func() {
 		select {

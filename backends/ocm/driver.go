@@ -211,7 +211,7 @@ func (d *Driver) selection(ctx context.Context, placement *unstructured.Unstruct
 	}
 	var decisions clusterv1beta1.PlacementDecisionList
 	if err := d.cache.List(ctx, &decisions, client.InNamespace(placement.GetNamespace()),
-		client.MatchingLabels{clusterv1beta1.PlacementLabel: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{indexPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return backends.Selection{}, fmt.Errorf("list cached PlacementDecisions: %w", err)
 	}
 	bound, err := d.boundSets(ctx, placement.GetNamespace())
@@ -278,16 +278,17 @@ func (d *Driver) ready(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if backends.CodeOf(d.lastError) != "" {
+	if d.lastError != nil {
 		return d.lastError
 	}
 	return &backends.Error{
-		Code: backends.CodeNotReady, Message: "the hub's objects are being read", Err: d.lastError,
+		Code: backends.CodeNotReady, Message: "the hub's objects are being read", Filling: true,
 		Remedy: "wait; if it lasts, check that the hub has OCM's CRDs and lets the operator list and watch them",
 	}
 }
 
-func (d *Driver) failed(err error) {
+// reached notes how the hub has last answered a driver that is not ready yet; nil is well.
+func (d *Driver) reached(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lastError = err
@@ -324,6 +325,9 @@ func (d *Driver) placementsOf(ctx context.Context, key backends.Key) ([]*unstruc
 func (d *Driver) list(
 	ctx context.Context, list *unstructured.UnstructuredList, opts ...client.ListOption,
 ) ([]*unstructured.Unstructured, error) {
+	if err := checkIndexed(opts); err != nil {
+		return nil, fmt.Errorf("list cached %s: %w", list.GetKind(), err)
+	}
 	if err := d.cache.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list cached %s: %w", list.GetKind(), err)
 	}

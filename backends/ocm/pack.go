@@ -38,6 +38,7 @@ func packManifestWork(works *interned.Values, obj any) (any, error) {
 		part.in[part.key] = works.Of(part.in[part.key])
 	}
 	if metadata, is := u.Object["metadata"].(map[string]any); is {
+		delete(metadata, "finalizers") // nobody asks
 		for _, key := range []string{"namespace", "name"} {
 			if name, named := metadata[key].(string); named {
 				metadata[key] = unique.Make(name).Value()
@@ -98,11 +99,9 @@ func manifestsIn(status map[string]any) []map[string]any {
 
 // statusOf is the status of a ManifestWork, from the cache, which has no times of conditions, or from the hub.
 func statusOf(work *unstructured.Unstructured) (status workv1.ManifestWorkStatus, err error) {
-	content, _ := work.Object["status"].(map[string]any)
-	uid := ""
-	if packed, is := work.Object["status"].([]any); is {
-		content, _ = packed[0].(map[string]any)
-		uid, _ = packed[1].(string)
+	content, uid := sharedStatus(work)
+	if content == nil {
+		content, _ = work.Object["status"].(map[string]any)
 	}
 	if err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status); err != nil {
 		return status, fmt.Errorf("read ManifestWork %s: %w", client.ObjectKeyFromObject(work), err)
@@ -116,6 +115,15 @@ func statusOf(work *unstructured.Unstructured) (status workv1.ManifestWorkStatus
 	return status, nil
 }
 
+// sharedStatus is of a status that packStatus has packed what others have, too, and the UID; nil of any other one.
+func sharedStatus(work *unstructured.Unstructured) (content map[string]any, uid string) {
+	if packed, is := work.Object["status"].([]any); is {
+		content, _ = packed[0].(map[string]any)
+		uid, _ = packed[1].(string)
+	}
+	return content, uid
+}
+
 // part is a part of an object that others may have as well.
 type part struct {
 	in  map[string]any
@@ -127,7 +135,7 @@ func partsOf(work *unstructured.Unstructured) []part {
 	metadata, _ := work.Object["metadata"].(map[string]any)
 	var parts []part
 	for _, p := range []part{
-		{work.Object, "spec"}, {metadata, "labels"}, {metadata, "annotations"}, {metadata, "managedFields"}, {metadata, "finalizers"},
+		{work.Object, "spec"}, {metadata, "labels"}, {metadata, "annotations"}, {metadata, "managedFields"},
 	} {
 		if _, has := p.in[p.key]; has {
 			parts = append(parts, p)

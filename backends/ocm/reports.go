@@ -1,12 +1,13 @@
 package ocm
 
 import (
+	"maps"
+	"reflect"
 	"sync"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
 )
 
 // reports keep what was worked out from ManifestWorks as long as they do not change: between two passes, few of a
@@ -14,8 +15,14 @@ import (
 type reports struct {
 	mu sync.Mutex
 	by map[types.UID]*remembered
-	// values are what clusters have reported; many report the same.
-	values interned.Values
+	// statuses are what was read of those that the cache has once for all clusters that report the same, by their address.
+	statuses map[uintptr]*status
+}
+
+// status is one that the cache has, and what it says. While it is kept, nothing else has its address.
+type status struct {
+	content map[string]any
+	says    reported
 }
 
 // remembered is about one version of a ManifestWork.
@@ -25,7 +32,7 @@ type remembered struct {
 	// served is what servedVersions reads; nil until it was asked for.
 	served *[]string
 	// wanted are the marks of a ManifestWork that this version was found to be equal to.
-	wanted marks
+	wanted unique.Handle[marks]
 }
 
 // marks identify what was rendered, together with the ManifestWork's name.
@@ -78,26 +85,49 @@ func (r *reports) read(obj *unstructured.Unstructured) (report, error) {
 	if known != nil {
 		return *known, nil
 	}
-	read, err := readWork(obj)
+	says, err := r.status(obj)
 	if err != nil {
 		return report{}, err
 	}
-	if same, is := r.values.Of(read.values).(map[string]any); is {
-		read.values = same
-	}
+	read := reportOf(obj, says)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of(obj).report = &read
 	return read, nil
 }
 
+// status reads a status, once for all that share it.
+func (r *reports) status(obj *unstructured.Unstructured) (reported, error) {
+	shared, uid := sharedStatus(obj)
+	at := reflect.ValueOf(shared).Pointer()
+	r.mu.Lock()
+	known := r.statuses[at]
+	r.mu.Unlock()
+	if known == nil {
+		all, err := statusOf(obj)
+		if err != nil || shared == nil {
+			return readStatus(all), err
+		}
+		known = &status{content: shared, says: readStatus(all)}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.statuses == nil {
+			r.statuses = map[uintptr]*status{}
+		}
+		r.statuses[at] = known
+	}
+	says := known.says
+	says.uid = types.UID(uid)
+	return says, nil
+}
+
 // equal is equal, which is one and the same function for all calls with one ManifestWork, and which need not be asked again
 // about what it has called equal.
 func (r *reports) equal(live, wanted *unstructured.Unstructured, equal func(live, wanted *unstructured.Unstructured) bool) bool {
-	marks := marksOf(wanted)
-	if live == nil || marks.hash == "" {
+	if live == nil || marksOf(wanted).hash == "" {
 		return equal(live, wanted)
 	}
+	marks := unique.Make(marksOf(wanted))
 	r.mu.Lock()
 	known := r.of(live).wanted == marks
 	r.mu.Unlock()
@@ -119,15 +149,14 @@ func (r *reports) forget(uid types.UID) {
 	delete(r.by, uid)
 }
 
-// sweep forgets the values that no report has any more.
-func (r *reports) sweep() {
-	r.values.Keep(func(used func(any)) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, m := range r.by {
-			if m.report != nil {
-				used(m.report.values)
-			}
-		}
-	})
+// sweep forgets the statuses that none of the cached ManifestWorks has any more.
+func (r *reports) sweep(works []*unstructured.Unstructured) {
+	used := map[uintptr]bool{}
+	for _, work := range works {
+		shared, _ := sharedStatus(work)
+		used[reflect.ValueOf(shared).Pointer()] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.statuses, func(at uintptr, _ *status) bool { return !used[at] })
 }

@@ -51,15 +51,41 @@ type report struct {
 	tooMuch int
 }
 
+// reported is what the status of a ManifestWork says. Many have one that is the same, and share it: it must not be changed.
+type reported struct {
+	conditions []metav1.Condition
+	// manifest are the conditions of the one manifest, values what is fed back of its object but for the UID.
+	manifest []metav1.Condition
+	values   map[string]any
+	uid      types.UID
+}
+
+func readStatus(status workv1.ManifestWorkStatus) reported {
+	r := reported{conditions: status.Conditions}
+	for _, m := range status.ResourceStatus.Manifests {
+		if m.ResourceMeta.Ordinal == 0 {
+			r.manifest = m.Conditions
+			r.uid, r.values = feedbackValues(m.StatusFeedbacks.Values)
+		}
+	}
+	return r
+}
+
 func readWork(obj *unstructured.Unstructured) (report, error) {
 	status, err := statusOf(obj)
 	if err != nil {
 		return report{}, err
 	}
+	return reportOf(obj, readStatus(status)), nil
+}
+
+// reportOf is what a ManifestWork with that status comes to.
+func reportOf(obj *unstructured.Unstructured, status reported) report {
 	r := report{
 		name: obj.GetName(), cluster: obj.GetNamespace(), uid: obj.GetLabels()[v1alpha1.LabelUID], workUID: obj.GetUID(), generation: obj.GetGeneration(),
 		deleting: !obj.GetDeletionTimestamp().IsZero(), ours: marksOf(obj),
 		manifest: firstManifest(obj), strategy: strategyOf(obj), forced: forced(configOf(obj)),
+		conditions: status.manifest, objectUID: status.uid, values: status.values,
 	}
 	if dropped, _ := obj.Object["status"].(map[string]any); dropped != nil {
 		size, _ := dropped[sizeField].(int64)
@@ -68,19 +94,13 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 	policy, _, _ := unstructured.NestedString(obj.Object, "spec", "deleteOption", "propagationPolicy")
 	r.deletion = workv1.DeletePropagationPolicyType(policy)
 	since := func(generation int64, conditionType string) *metav1.Condition {
-		c := meta.FindStatusCondition(status.Conditions, conditionType)
+		c := meta.FindStatusCondition(status.conditions, conditionType)
 		if c == nil || c.ObservedGeneration < generation {
 			return nil
 		}
 		return c
 	}
 	r.applied, r.available = since(obj.GetGeneration(), workv1.WorkApplied), since(obj.GetGeneration(), workv1.WorkAvailable)
-	for _, m := range status.ResourceStatus.Manifests {
-		if m.ResourceMeta.Ordinal == 0 {
-			r.conditions = m.Conditions
-			r.objectUID, r.values = feedbackValues(m.StatusFeedbacks.Values)
-		}
-	}
 	if r.deleting {
 		// The deletion is a generation of its own (apiserver pkg/registry/generic/registry, markAsDeleting), which the agent does
 		// not apply.
@@ -90,7 +110,7 @@ func readWork(obj *unstructured.Unstructured) (report, error) {
 		last.available = since(obj.GetGeneration()-1, workv1.WorkAvailable)
 		r.wasReleased = last.state().released()
 	}
-	return r, nil
+	return r
 }
 
 // strategyOf is the strategy by which a ManifestWork of ours applies its one manifest.

@@ -110,7 +110,7 @@ func TestWorksOfOneWorkloadAreSmall(t *testing.T) {
 		same(part.key, part.in[part.key], other.in[other.key])
 	}
 	same("status", m1.Object["status"].([]any)[0], m2.Object["status"].([]any)[0])
-	var values []map[string]any
+	read := map[string]report{}
 	for cluster, cached := range map[string]*unstructured.Unstructured{"m1": m1, "m2": m2, "m3": m3} {
 		cached.SetUID(types.UID(cluster))
 		cached.SetResourceVersion("1")
@@ -118,16 +118,19 @@ func TestWorksOfOneWorkloadAreSmall(t *testing.T) {
 		if err != nil || r.cluster != cluster || r.objectUID != types.UID("object of "+cluster) || r.conditions[0].Message != map[bool]string{true: "no", false: "fine"}[cluster == "m3"] {
 			t.Errorf("%s: %+v, %v", cluster, r, err)
 		}
-		values = append(values, r.values)
+		read[cluster] = r
 	}
-	same("values", values[0], values[1])
+	same("values", read["m1"].values, read["m2"].values)
+	same("conditions", read["m1"].conditions, read["m2"].conditions)
 	reports.forget("m1")
-	reports.sweep()
-	reports.sweep()
+	reports.sweep([]*unstructured.Unstructured{m2})
 	if r, err := reports.read(m1); err != nil {
 		t.Error(err)
 	} else {
-		same("values, after others were forgotten", values[0], r.values)
+		same("values, after others were forgotten", read["m2"].values, r.values)
+	}
+	if len(reports.statuses) != 1 {
+		t.Errorf("%d statuses are kept, of which one is in use", len(reports.statuses))
 	}
 }
 

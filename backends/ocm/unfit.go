@@ -88,8 +88,11 @@ func servedVersions(work *unstructured.Unstructured) []string {
 
 // isUnserved tells whether the cluster was asked and does not know the kind. Nothing of the workload can be there.
 func (r report) isUnserved() bool {
+	if r.strategy != workv1.UpdateStrategyTypeReadOnly {
+		return false
+	}
 	s := r.state()
-	return s.strategy == workv1.UpdateStrategyTypeReadOnly && s.notServed && !s.deleting && !s.observe && r.ours.removing == ""
+	return s.notServed && !s.deleting && !s.observe && r.ours.removing == ""
 }
 
 // goesOnAsking tells whether a ManifestWork on a cluster that is no target stays, since the cluster's answer is why.

@@ -55,8 +55,12 @@ import (
 // userAgent names the operator to API servers.
 const userAgent = "fleetworkload-manager"
 
-// startGrace is enough to connect to backends and to fill caches for the first time.
-const startGrace = 20 * time.Second
+const (
+	// startGrace is enough to connect to backends, and to fill caches that are not large.
+	startGrace = 20 * time.Second
+	// fillGrace is enough to fill the caches of an operator that has more to do than it should.
+	fillGrace = 10 * time.Minute
+)
 
 type options struct {
 	configFile     string
@@ -367,6 +371,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		MaxRemovalPercent: cfg.Guards.RemovalPercent(),
 		Concurrency:       opts.concurrency,
 		StartGrace:        startGrace,
+		FillGrace:         fillGrace,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr, events); err != nil {
 		return fmt.Errorf("set up reconciler: %w", err)

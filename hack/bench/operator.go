@@ -29,6 +29,9 @@ const (
 	stopTime = 30 * time.Second
 )
 
+// memoryLimit is what the operator makes of the limit of 1 GiB that the chart gives its container.
+const memoryLimit = "GOMEMLIMIT=966367641"
+
 // operator is the operator's own program, running.
 type operator struct {
 	// arguments are the program and its flags.
@@ -82,6 +85,7 @@ func (o *operator) start(ctx context.Context) error {
 	defer log.Close()
 	o.command, o.ended = exec.Command(o.arguments[0], o.arguments[1:]...), make(chan struct{})
 	o.command.Stdout, o.command.Stderr = log, log
+	o.command.Env = append(os.Environ(), memoryLimit)
 	// It is told to stop by us, after whoever waits for it.
 	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := o.command.Start(); err != nil {

@@ -62,8 +62,9 @@ type In struct {
 	Undecodable string
 	// Now is the time of the pass.
 	Now time.Time
-	// Starting is true while the operator fills its caches for the first time: what they lack is no news then.
-	Starting bool
+	// Starting is true for the first moments of the operator, while it connects: what it lacks is no news then. Filling is true for longer: where
+	// there is much to read for the first time, that is no news either.
+	Starting, Filling bool
 	// Sides are the backends, by their names.
 	Sides map[string]*Side
 	// Kept is the spec from the beginning of a hand-over.
@@ -276,8 +277,14 @@ const lookAnyway = time.Minute
 // turnAnyway is how soon a pass runs again that waits for its turn to be handed over. It is woken for that, and there may be a thousand.
 const turnAnyway = 5 * time.Minute
 
-// startingRetry is how soon a pass runs again that found the operator still starting.
-const startingRetry = 250 * time.Millisecond
+// early tells whether an error is only that the operator has not run for long.
+func (in In) early(err error) bool {
+	return backends.CodeOf(err) == backends.CodeNotReady && (in.Starting || in.Filling && backends.Filling(err))
+}
+
+// startingRetry is how soon a pass runs again that found the operator still starting. Backends tell when they are ready; a thousand FleetWorkloads
+// must not ask them all the time.
+const startingRetry = 2 * time.Second
 
 // Decision is what a pass is to read, or what it is to carry out.
 type Decision struct {

@@ -196,13 +196,13 @@ func (d *Decision) queryOn(name string) backends.Query {
 // write was given that right by all others.
 func (d *Decision) waitsFor(name string, why error, holders []migration.Holder) bool {
 	fw := d.in.FleetWorkload
-	return d.in.Starting && backends.CodeOf(why) == backends.CodeNotReady || name == fw.Spec.Backend && fw.DeletionTimestamp.IsZero() ||
+	return d.in.early(why) || name == fw.Spec.Backend && fw.DeletionTimestamp.IsZero() ||
 		len(holders) == 1 && !holders[0].Owns()
 }
 
 // unanswered says why a backend that the spec does not name is waited for.
 func (d *Decision) unanswered(name string, err error) error {
-	if d.backend = name; name == d.in.FleetWorkload.Spec.Backend || d.in.Starting {
+	if d.backend = name; name == d.in.FleetWorkload.Spec.Backend || d.in.Starting || d.in.early(err) {
 		return err
 	}
 	return fmt.Errorf("find out whether it has this workload too, which was being handed over when the record of it was lost: %w", err)

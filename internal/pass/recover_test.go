@@ -2,6 +2,7 @@ package pass
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,10 +76,11 @@ func TestARecordThatIsGoneIsMadeAgain(t *testing.T) {
 			moves: "one two", phase: "Shadowing"},
 		"another is being connected":          {one: connecting(), two: none(), three: none(), starting: true, failed: "connecting"},
 		"another does not get ready":          {one: connecting(), two: none(), three: none()},
+		"another is being read":               {one: &Side{Err: fmt.Errorf("read reports: %w", beingRead())}, two: none(), three: none(), failed: "being read"},
 		"another is away, another connecting": {one: away(), two: none(), three: connecting(), starting: true, failed: "connecting"},
 	} {
 		d := unclaimed(t)
-		d.in.Starting, d.in.Sides = test.starting, map[string]*Side{}
+		d.in.Starting, d.in.Filling, d.in.Sides = test.starting, true, map[string]*Side{}
 		for backend, side := range map[string]*Side{"one": test.one, "two": test.two, "three": test.three} {
 			if side != nil {
 				d.in.Sides[backend] = side

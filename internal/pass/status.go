@@ -45,7 +45,7 @@ func (d *Decision) result() Result {
 		d.end.Turn = TurnEnds
 		return d.end
 	}
-	if d.in.Starting && backends.CodeOf(d.err) == backends.CodeNotReady {
+	if d.in.early(d.err) {
 		return Result{Unchanged: true, Again: startingRetry, Turn: d.end.Turn}
 	}
 	problem, next := problemOf(d.err, d.backend)

@@ -46,6 +46,11 @@ func TestAFailureGivesTheTurnBack(t *testing.T) {
 	}
 }
 
+// beingRead is of a backend whose objects are read for the first time.
+func beingRead() error {
+	return &backends.Error{Code: backends.CodeNotReady, Message: "its objects are being read", Filling: true}
+}
+
 // TestWhenItLooksAgain: soon, but never at once, where no event may tell of the mending; otherwise an event or the queue brings it back.
 func TestWhenItLooksAgain(t *testing.T) {
 	refusal := func(code backends.Code) error { return &backends.Error{Code: code} }
@@ -53,6 +58,7 @@ func TestWhenItLooksAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		err        error
 		starting   bool
+		filling    bool
 		change     func(*Decision)
 		least, top time.Duration
 		backsOff   bool
@@ -67,17 +73,20 @@ func TestWhenItLooksAgain(t *testing.T) {
 			d.handOver = &handOver{orders: migration.Orders{Again: time.Second}}
 			d.placed.choice = &placement.Choice{Again: time.Millisecond}
 		}, least: time.Second, top: time.Second},
-		"the spec is wrong":           {err: refusal(backends.CodeInvalidTemplate)},
-		"a right is missing":          {err: refusal(backends.CodeForbidden), least: 5 * time.Second, top: time.Minute},
-		"it is away":                  {err: refusal(backends.CodeUnavailable), least: 5 * time.Second, top: time.Minute},
-		"it is not ready":             {err: refusal(backends.CodeNotReady), least: 5 * time.Second, top: time.Minute},
-		"the operator starts":         {err: refusal(backends.CodeNotReady), starting: true, least: 50 * time.Millisecond, top: time.Second},
-		"the operator starts, denied": {err: refusal(backends.CodeForbidden), starting: true, least: 5 * time.Second, top: time.Minute},
-		"nobody knows":                {err: errors.New("what"), backsOff: true},
+		"the spec is wrong":            {err: refusal(backends.CodeInvalidTemplate)},
+		"a right is missing":           {err: refusal(backends.CodeForbidden), least: 5 * time.Second, top: time.Minute},
+		"it is away":                   {err: refusal(backends.CodeUnavailable), least: 5 * time.Second, top: time.Minute},
+		"it is not ready":              {err: refusal(backends.CodeNotReady), least: 5 * time.Second, top: time.Minute},
+		"the operator starts":          {err: refusal(backends.CodeNotReady), starting: true, least: 50 * time.Millisecond, top: 5 * time.Second},
+		"its objects are being read":   {err: beingRead(), filling: true, least: 50 * time.Millisecond, top: 5 * time.Second},
+		"they are, and something else": {err: refusal(backends.CodeNotReady), filling: true, least: 5 * time.Second, top: time.Minute},
+		"they are, for ever":           {err: beingRead(), least: 5 * time.Second, top: time.Minute},
+		"the operator starts, denied":  {err: refusal(backends.CodeForbidden), starting: true, least: 5 * time.Second, top: time.Minute},
+		"nobody knows":                 {err: errors.New("what"), backsOff: true},
 	} {
 		d := moving(t)
 		d.handOver, d.in.FleetWorkload.Status.Migration, d.record.migration = nil, nil, nil
-		d.work.kind, d.err, d.in.Starting = d.work.plan.Kind, test.err, test.starting
+		d.work.kind, d.err, d.in.Starting, d.in.Filling = d.work.plan.Kind, test.err, test.starting, test.filling
 		if test.change != nil {
 			test.change(d)
 		}
@@ -85,7 +94,7 @@ func TestWhenItLooksAgain(t *testing.T) {
 		if got.Again < test.least || got.Again > test.top || (got.Err != nil) != test.backsOff {
 			t.Errorf("%s: after %s, %v", name, got.Again, got.Err)
 		}
-		if unchanged := test.starting && backends.CodeOf(test.err) == backends.CodeNotReady; got.Unchanged != unchanged {
+		if unchanged := test.starting && backends.CodeOf(test.err) == backends.CodeNotReady || test.filling && backends.Filling(test.err); got.Unchanged != unchanged {
 			t.Errorf("%s: the status stays: %v", name, got.Unchanged)
 		}
 	}

@@ -1,0 +1,54 @@
+package ocm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// leanInformer keeps of each index what is asked for: controller-runtime has each value twice, with the object's namespace and without
+// (indexByField in pkg/cache/informer_cache.go), and a value that one object has takes about 240 bytes.
+type leanInformer struct {
+	toolscache.SharedIndexInformer
+}
+
+// anyNamespace begins the values without a namespace (allNamespacesNamespace in controller-runtime's pkg/cache/internal/cache_reader.go).
+const anyNamespace = "__all_namespaces/"
+
+func newLeanInformer(
+	watch toolscache.ListerWatcher, of runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
+	return leanInformer{toolscache.NewSharedIndexInformer(watch, of, resync, indexers)}
+}
+
+// AddIndexers adds the indexes that fields are asked by.
+func (i leanInformer) AddIndexers(indexers toolscache.Indexers) error {
+	lean := toolscache.Indexers{}
+	for name, values := range indexers {
+		within := slices.Contains(perNamespace, strings.TrimPrefix(name, "field:"))
+		lean[name] = func(obj any) ([]string, error) {
+			all, err := values(obj)
+			return slices.DeleteFunc(all, func(value string) bool { return strings.HasPrefix(value, anyNamespace) == within }), err
+		}
+	}
+	return i.SharedIndexInformer.AddIndexers(lean)
+}
+
+// checkIndexed is an error when an index is asked in a way in which it has nothing.
+func checkIndexed(opts []client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(opts)
+	if asked.FieldSelector == nil {
+		return nil
+	}
+	for _, r := range asked.FieldSelector.Requirements() {
+		if within := slices.Contains(perNamespace, r.Field); within != (asked.Namespace != "") {
+			return fmt.Errorf("index %s is kept for each namespace: %t; asked in namespace %q", r.Field, within, asked.Namespace)
+		}
+	}
+	return nil
+}
