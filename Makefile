@@ -178,6 +178,11 @@ bench-scale: ## Measure many FleetWorkloads on many simulated clusters beside a 
 	@$(say) 'scale' >&2
 	@go run ./hack/bench -scale $(or $(SCALE),300x100) -rest $(or $(REST),1m)
 
+.PHONY: bench-many
+bench-many: ## Measure what comes after the creation of many FleetWorkloads on many simulated clusters (SCALE=1000x100, REST=1m): 20 minutes, and 16 GiB of memory
+	@$(say) 'many' >&2
+	@go run ./hack/bench -scale $(or $(SCALE),1000x100) -copied -rest $(or $(REST),1m)
+
 .PHONY: bench-shape
 bench-shape: ## The same with few and at once: nothing is refused, and nothing is written after a restart or at rest
 	@source hack/phase.bash; phase 'few FleetWorkloads on simulated clusters' go run ./hack/bench -scale 4x8 -rest 5s -shape

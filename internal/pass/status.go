@@ -46,7 +46,11 @@ func (d *Decision) result() Result {
 		return d.end
 	}
 	if d.in.early(d.err) {
-		return Result{Unchanged: true, Again: startingRetry, Turn: d.end.Turn}
+		again := startingRetry
+		if backends.Filling(d.err) {
+			again = LookAgain // the backend tells when all is read
+		}
+		return Result{Unchanged: true, Again: again, Turn: d.end.Turn}
 	}
 	problem, next := problemOf(d.err, d.backend)
 	out := d.end

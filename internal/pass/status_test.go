@@ -78,7 +78,7 @@ func TestWhenItLooksAgain(t *testing.T) {
 		"it is away":                   {err: refusal(backends.CodeUnavailable), least: 5 * time.Second, top: time.Minute},
 		"it is not ready":              {err: refusal(backends.CodeNotReady), least: 5 * time.Second, top: time.Minute},
 		"the operator starts":          {err: refusal(backends.CodeNotReady), starting: true, least: 50 * time.Millisecond, top: 5 * time.Second},
-		"its objects are being read":   {err: beingRead(), filling: true, least: 50 * time.Millisecond, top: 5 * time.Second},
+		"its objects are being read":   {err: beingRead(), filling: true, least: 5 * time.Second, top: time.Minute},
 		"they are, and something else": {err: refusal(backends.CodeNotReady), filling: true, least: 5 * time.Second, top: time.Minute},
 		"they are, for ever":           {err: beingRead(), least: 5 * time.Second, top: time.Minute},
 		"the operator starts, denied":  {err: refusal(backends.CodeForbidden), starting: true, least: 5 * time.Second, top: time.Minute},
