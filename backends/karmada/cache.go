@@ -237,7 +237,13 @@ func (d *Driver) setUp(ctx context.Context) {
 		}
 		return err == nil, nil
 	})
-	if err == nil && d.cache.WaitForCacheSync(ctx) {
+	if err != nil || !d.cache.WaitForCacheSync(ctx) {
+		return
+	}
+	d.watches.mu.Lock()
+	synced := d.watches.synced
+	d.watches.mu.Unlock()
+	if toolscache.WaitForCacheSync(ctx.Done(), synced...) { // handlers are later than caches, and ready asks them
 		d.watches.tellFleet()
 	}
 }

@@ -29,20 +29,6 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
 )
 
-// Indexes of the cache.
-const (
-	indexUID          = "fleetworkload-uid"
-	indexOwner        = "fleetworkload"
-	indexObject       = "member-object"
-	indexNeeds        = "needed-prerequisite"
-	indexPrerequisite = "prerequisite"
-	indexUser         = "companion-user"
-	indexPlacement    = "placement"
-)
-
-// perNamespace are the indexes that are asked within a namespace; all others are asked for the whole hub.
-var perNamespace = []string{indexObject, indexNeeds, indexPlacement}
-
 const (
 	retryStart    = 5 * time.Second
 	debounceFleet = 500 * time.Millisecond
@@ -142,40 +128,6 @@ func stripCluster(obj any) (any, error) {
 		c.Status.Capacity = nil
 	}
 	return obj, nil
-}
-
-func indexes() map[string]client.IndexerFunc {
-	return map[string]client.IndexerFunc{
-		indexUID: func(obj client.Object) []string {
-			if obj.GetLabels()[companions.Label] != "" {
-				return nil
-			}
-			return nonEmpty(obj.GetLabels()[v1alpha1.LabelUID])
-		},
-		indexUser: func(obj client.Object) []string {
-			if obj.GetLabels()[companions.Label] == "" {
-				return nil
-			}
-			return companions.ReadUsers(obj.GetAnnotations()).UIDs()
-		},
-		indexOwner: func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationOwner]) },
-		indexPrerequisite: func(obj client.Object) []string {
-			return nonEmpty(obj.GetLabels()[labelPrerequisite])
-		},
-		indexObject: func(obj client.Object) []string {
-			if u, ok := obj.(*unstructured.Unstructured); ok && u.GetLabels()[labelPrerequisite] == "" {
-				return nonEmpty(identity(firstManifest(u)))
-			}
-			return nil
-		},
-		indexNeeds: func(obj client.Object) []string {
-			u, ok := obj.(*unstructured.Unstructured)
-			if !ok || u.GetLabels()[labelPrerequisite] != "" {
-				return nil
-			}
-			return neededBy(u)
-		},
-	}
 }
 
 func nonEmpty(value string) []string {

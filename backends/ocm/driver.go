@@ -278,11 +278,11 @@ func (d *Driver) ready(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lastError != nil {
+	if backends.CodeOf(d.lastError) != "" {
 		return d.lastError
 	}
 	return &backends.Error{
-		Code: backends.CodeNotReady, Message: "the hub's objects are being read", Filling: true,
+		Code: backends.CodeNotReady, Message: "the hub's objects are being read", Err: d.lastError, Filling: d.lastError == nil,
 		Remedy: "wait; if it lasts, check that the hub has OCM's CRDs and lets the operator list and watch them",
 	}
 }

@@ -6,10 +6,63 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
+
+// Indexes of the cache.
+const (
+	indexUID          = "fleetworkload-uid"
+	indexOwner        = "fleetworkload"
+	indexObject       = "member-object"
+	indexNeeds        = "needed-prerequisite"
+	indexPrerequisite = "prerequisite"
+	indexUser         = "companion-user"
+	indexPlacement    = "placement"
+)
+
+// perNamespace are the indexes that are asked within a namespace; all others are asked for the whole hub.
+var perNamespace = []string{indexObject, indexNeeds, indexPlacement}
+
+// indexes are those of ManifestWorks by name.
+func indexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{
+		indexUID: func(obj client.Object) []string {
+			if obj.GetLabels()[companions.Label] != "" {
+				return nil
+			}
+			return nonEmpty(obj.GetLabels()[v1alpha1.LabelUID])
+		},
+		indexUser: func(obj client.Object) []string {
+			if obj.GetLabels()[companions.Label] == "" {
+				return nil
+			}
+			return companions.ReadUsers(obj.GetAnnotations()).UIDs()
+		},
+		indexOwner: func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationOwner]) },
+		indexPrerequisite: func(obj client.Object) []string {
+			return nonEmpty(obj.GetLabels()[labelPrerequisite])
+		},
+		indexObject: func(obj client.Object) []string {
+			if u, ok := obj.(*unstructured.Unstructured); ok && u.GetLabels()[labelPrerequisite] == "" {
+				return nonEmpty(identity(firstManifest(u)))
+			}
+			return nil
+		},
+		indexNeeds: func(obj client.Object) []string {
+			u, ok := obj.(*unstructured.Unstructured)
+			if !ok || u.GetLabels()[labelPrerequisite] != "" {
+				return nil
+			}
+			return neededBy(u)
+		},
+	}
+}
 
 // leanInformer keeps of each index what is asked for: controller-runtime has each value twice, with the object's namespace and without
 // (indexByField in pkg/cache/informer_cache.go), and a value that one object has takes about 240 bytes.

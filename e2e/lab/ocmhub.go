@@ -88,7 +88,7 @@ func (h *OCMHub) Stored(ctx context.Context, resource schema.GroupResource, name
 }
 
 // Store puts objects of custom resources into etcd, by name, past the hub's API server, which sees them all the same: it watches etcd. They
-// must be as it would have stored them. A hundred thousand take a minute this way, and most of an hour as requests.
+// must be as it would have stored them. A hundred thousand take five minutes this way.
 func (h *OCMHub) Store(ctx context.Context, resource schema.GroupResource, namespace string, objects map[string][]byte) error {
 	for name, value := range objects {
 		// One by one: what one transaction stores has one resource version, and a watch that is made anew between them lacks the rest.
