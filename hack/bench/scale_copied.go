@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// copied measures what comes after a creation, which itself would take hours: the FleetWorkloads are created on the one cluster that there is.
+// copied measures what comes after a creation, which itself would take too long: the FleetWorkloads are created on the one cluster that there is.
 // Then the others join, and have what that one has. The operator finds it there when it starts.
 func (s *scale) copied(ctx context.Context, clusters int) error {
 	_, err := s.step(ctx, "on one cluster", s.names, metav1.ConditionTrue, func(ctx context.Context) error {
