@@ -36,7 +36,7 @@ import (
 //	5 the policy is final: the suspension is lifted, but for held clusters and observed ones
 //
 // A Work that is on its way out is not waited for: it is deleted from the member whatever the suspension says, and with
-// its cluster lost it would keep all others waiting.
+// its cluster lost it would keep all others waiting. A template that changes alone does without, see ofTemplateAlone.
 
 // write is one write of a decision.
 type write struct {
@@ -122,6 +122,8 @@ func (s state) next() decision {
 			return decision{writes: []write{{object: live.override, remove: true}}}
 		case final && missed(live):
 			return decision{waiting: "Karmada to take up the end of the change"}
+		case final && len(s.unrendered()) > 0:
+			return decision{waiting: "Karmada to render the manifest of " + list(s.unrendered())}
 		case final:
 			return decision{waiting: awaitedOf("Karmada to dispatch the change to ", s.notDispatched(s.want.clusters))}
 		}
@@ -131,6 +133,9 @@ func (s state) next() decision {
 	}
 	if live.binding == nil && len(live.works) == 0 {
 		return s.create()
+	}
+	if s.ofTemplateAlone() {
+		return decision{writes: []write{{object: want.template}}, waiting: "Karmada to take up the change"}
 	}
 	return s.change()
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
 // simulation is a Karmada control plane whose controllers run one step at a time, in any order, each reading from caches
@@ -67,10 +68,18 @@ type simulation struct {
 	trespasses []string
 	// misspoken is how often that has happened since the last change.
 	misspoken int
+	// reports says that our interpreter brings back which revision a member has; has is that.
+	reports bool
+	has     map[string]string
+	// ungated is how often the template was written alone, premature what was said of a member before it was so.
+	ungated   int
+	premature []string
+	// same are the shares of the change before, when it had no overrides.
+	same []share
 }
 
 func newSimulation(seed uint64) *simulation {
-	return &simulation{rand: rand.New(rand.NewPCG(seed, 1)), executed: map[string]*workv1alpha1.WorkSpec{},
+	return &simulation{reports: seed%4 > 0, has: map[string]string{}, rand: rand.New(rand.NewPCG(seed, 1)), executed: map[string]*workv1alpha1.WorkSpec{},
 		members: map[string][]string{}, released: map[string]bool{}, made: map[string]bool{}, shown: map[string]bool{}, foreign: map[string]bool{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
@@ -391,6 +400,7 @@ func (s *simulation) execute() {
 			s.say(i, metav1.ConditionFalse, "AppliedFailed", conflictMessage)
 		default:
 			s.deliver(w.cluster, what(w.manifest()))
+			s.has[w.cluster] = w.manifest().GetAnnotations()[v1alpha1.AnnotationRevision]
 			s.made[w.cluster], s.foreign[w.cluster] = true, false
 			delete(s.another, w.cluster)
 			s.say(i, metav1.ConditionTrue, "AppliedSuccessful", "")
@@ -458,6 +468,9 @@ func (s *simulation) see() {
 	}
 	obj := w.DeepCopy()
 	obj.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy}}
+	if s.reports {
+		obj.Status.ManifestStatuses[0].Status = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{%q:%q}`, lua.FieldRevision, s.has[w.cluster])}
+	}
 	s.now.works[i] = newWork(obj)
 }
 
@@ -504,6 +517,9 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 		t.Fatal(err)
 	}
 	step := decide(d, want, live)
+	if len(step.writes) == 1 && step.writes[0].object.GetKind() == "CloneSet" && live.binding != nil && !suspends(policySuspension(live.policy)) {
+		s.ungated++
+	}
 	for _, w := range step.writes {
 		if cut && s.rand.IntN(3) == 0 {
 			return false
@@ -534,9 +550,19 @@ func (s *simulation) claims(d backends.Desired) {
 	}
 }
 
+// foresees: what is said of the newest revision must be so.
+func (s *simulation) foresees(d backends.Desired) {
+	for _, c := range translate(d.Query, s.now, backends.Fleet{}).Clusters {
+		if c.Current && c.Revision == d.Revision && s.has[c.Cluster] != d.Revision {
+			s.premature = append(s.premature, c.Cluster+" has "+s.has[c.Cluster]+", said to have "+d.Revision)
+		}
+	}
+}
+
 // step lets one thing happen.
 func (s *simulation) step(t *testing.T, d backends.Desired) (done bool) {
 	t.Helper()
+	s.foresees(d)
 	switch n := s.rand.IntN(12); {
 	case n < 4:
 		s.refresh(s.rand.IntN(3), s.rand.IntN(4))
@@ -585,12 +611,13 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("SIMULATIONS"), 10, 64); err == nil {
 		seeds = n
 	}
+	ungated := 0
 	for seed := range seeds {
 		s := newSimulation(seed)
 		expected := map[string][]string{}
 		owners := map[string]backends.Mode{}
 		for n := range changes {
-			d := randomDesired(s.rand, n)
+			d := s.nextDesired(n)
 			s.misspoken = 0
 			s.finish(t, d, fmt.Sprintf("seed %d, change %d", seed, n))
 			if len(s.trespasses) > 0 {
@@ -598,6 +625,9 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 			}
 			if len(s.leaks) > 0 {
 				t.Fatalf("seed %d, change %d: left on %v, which was to be deleted", seed, n, s.leaks)
+			}
+			if len(s.premature) > 0 {
+				t.Fatalf("seed %d, change %d: %v", seed, n, s.premature)
 			}
 			expect(expected, owners, d)
 			if s.rand.IntN(3) == 0 {
@@ -627,7 +657,12 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 				t.Fatalf("seed %d, %s saw\n%v\nwant\n%v", seed, cluster, got, want)
 			}
 		}
+		ungated += s.ungated
 	}
+	if ungated == 0 {
+		t.Error("no change was of the template alone")
+	}
+	t.Logf("%d changes were of the template alone", ungated)
 }
 
 // hesitate holds all clusters for a moment: a change that the next one undoes.
@@ -713,6 +748,20 @@ func expect(expected map[string][]string, owners map[string]backends.Mode, d bac
 		}
 		delete(owners, cluster)
 	}
+}
+
+// nextDesired is a random change, or one of the template alone.
+func (s *simulation) nextDesired(n int) backends.Desired {
+	if n > 0 && s.rand.IntN(2) == 0 {
+		if s.same == nil {
+			for _, cluster := range []string{"m1", "m2", "m3"} {
+				s.same = append(s.same, share{cluster: cluster, replicas: 1 + s.rand.Int32N(3)})
+			}
+		}
+		return desiredFor(revisionOf(n), "pause:"+strconv.Itoa(s.rand.IntN(3)), v1alpha1.DivisionTypeDivided, s.same...)
+	}
+	s.same = nil
+	return randomDesired(s.rand, n)
 }
 
 func randomDesired(r *rand.Rand, n int) backends.Desired {

@@ -98,8 +98,12 @@ func (w work) reported() bool { return len(w.Status.ManifestStatuses) > 0 }
 // ours tells whether the Work carries the FleetWorkload's object, which has its UID as a label. Where the cache dropped
 // a foreign manifest it does not.
 func (w work) ours(key backends.Key) bool {
-	uid := []byte(`"` + string(key.UID) + `"`)
-	return slices.ContainsFunc(w.Spec.Workload.Manifests, func(m workv1alpha1.Manifest) bool { return bytes.Contains(m.Raw, uid) })
+	return w.contains([]byte(`"` + string(key.UID) + `"`))
+}
+
+// contains tells whether the manifest has these bytes.
+func (w work) contains(b []byte) bool {
+	return slices.ContainsFunc(w.Spec.Workload.Manifests, func(m workv1alpha1.Manifest) bool { return bytes.Contains(m.Raw, b) })
 }
 
 func (l world) work(cluster string) (work, bool) {

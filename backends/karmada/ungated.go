@@ -1,0 +1,108 @@
+package karmada
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+
+	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
+	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
+)
+
+// A new template alone needs no gate (R8): it is one object, so each Work goes from the old manifest to the new one in one write. The gate
+// would have Karmada write each Work three times. It stays shut wherever something else takes part: another object of ours that
+// changes, replicas or clusters that the scheduler gives anew, a cluster that is held, observed, asked or left, an override of somebody else's.
+// And a report must prove by itself that it is of the new manifest, without the conditions that the gate leaves behind (R9).
+
+// ofTemplateAlone tells whether nothing but the template is to be written, and no part of what is there is on its way.
+func (s state) ofTemplateAlone() bool {
+	want, live := s.want, s.live
+	switch {
+	case !s.templateStale || want.needsOverride || live.override != nil || !ssa.UpToDate(live.policy, want.policy):
+		return false
+	case live.template == nil || live.binding == nil || live.binding.DeletionTimestamp != nil ||
+		live.binding.Spec.Resource.UID != live.template.GetUID():
+		return false
+	case len(s.spared)+len(want.held)+len(want.probed)+len(want.overwriting) > 0 || suspends(policySuspension(live.policy)) || missed(live):
+		return false
+	}
+	return s.sameReplicas() && s.sameClusters()
+}
+
+// sameReplicas tells whether the new template has the number of replicas that the scheduler has divided.
+func (s state) sameReplicas() bool {
+	b, path := s.live.binding, s.desired.Workload.ReplicasPath
+	if s.want.total == nil {
+		return true
+	}
+	asked, found, err := unstructured.NestedInt64(s.live.template.Object, path...)
+	return err == nil && found && asked == *s.want.total && int64(b.Spec.Replicas) == asked
+}
+
+// sameClusters tells whether the scheduler and the Works have come to their end, with one Work for each cluster.
+func (s state) sameClusters() bool {
+	b := s.live.binding
+	got := scheduled(b)
+	if b.Generation != b.Status.SchedulerObservedGeneration || !maps.Equal(got, wantedReplicas(s.want, got)) ||
+		len(s.live.works) != len(s.want.clusters) {
+		return false
+	}
+	return !slices.ContainsFunc(s.want.clusters, func(cluster string) bool {
+		w, found := s.live.work(cluster)
+		return !found || !w.plain(s.live.policy)
+	})
+}
+
+// plain tells whether a Work is dispatched, as the policy says and by our overrides alone, and reports which revision the member has.
+func (w work) plain(policy *unstructured.Unstructured) bool {
+	if w.suspended() || !w.dispatched() || w.preserved() != preserves(policy) || adopts(w.Work) {
+		return false
+	}
+	for _, kinds := range scopes() {
+		if !overriddenBy(w.Annotations[kinds.appliedOverrides], policy.GetName()) {
+			return false
+		}
+	}
+	_, brought := statusOf(w)[lua.FieldRevision].(string)
+	return brought
+}
+
+// overriddenBy tells whether the record of applied overrides, of either scope, names no policy but this one.
+func overriddenBy(record, policy string) bool {
+	if record == "" {
+		return true
+	}
+	var shadows []struct {
+		PolicyName string `json:"policyName"`
+	}
+	if err := utiljson.Unmarshal([]byte(record), &shadows); err != nil {
+		return false
+	}
+	for _, s := range shadows {
+		if s.PolicyName != policy {
+			return false
+		}
+	}
+	return true
+}
+
+// suspends tells whether anything is suspended.
+func suspends(s policyv1alpha1.Suspension) bool {
+	return suspendsAll(s) || s.DispatchingOnClusters != nil && len(s.DispatchingOnClusters.ClusterNames) > 0
+}
+
+// unrendered are the targets whose Works are to be dispatched and do not have the revision yet. After the gate there are none.
+func (s state) unrendered() (clusters []string) {
+	revision := []byte(`"` + s.desired.Revision + `"`)
+	for _, cluster := range s.want.clusters {
+		w, found := s.live.work(cluster)
+		if found && !slices.Contains(s.want.held, cluster) && !w.contains(revision) {
+			clusters = append(clusters, cluster)
+		}
+	}
+	return clusters
+}
