@@ -144,6 +144,21 @@ func companionsArePlanned(ctx SpecContext, backend string) {
 		MatchRegexp(`(?m)^ConfigMap/common +leave as it is +`+m[1]+` +somebody else's object is there, and is used as it is$`),
 	))
 	GinkgoWriter.Println(out)
+
+	By("a file with a companion that another FleetWorkload has")
+	another := workload(namespace, "another", backend, deployment, 1)
+	another.Spec.Placement.Clusters = on(m[0])
+	settings.Name = "taken"
+	listing(another, "theirs")
+	create(ctx, another)
+	becomesReady(ctx, another)
+	listing(next, "ours")
+	raw, err = yaml.Marshal(next)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(file, raw, 0o600)).To(Succeed())
+	out, code = plan("-f", file, "--config", o.path("config.yaml"))
+	Expect(code).To(Equal(1), out)
+	Expect(out).To(ContainSubstring("FleetWorkload " + namespace + "/another has ConfigMap taken on " + m[0] + " already"))
 }
 
 // onMember is the content of a member's object; empty when there is none.

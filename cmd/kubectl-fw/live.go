@@ -135,7 +135,7 @@ func (l *live) backend(name string) (backend, error) {
 
 func (l *live) connect(b config.Backend) (backend, error) {
 	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, installation: l.installation, aliases: l.cfg.ClusterAliases, tenancy: l.cfg.Tenancy, namespace: l.namespace,
-		dependency: l.dependency, leaveOut: l.cfg.Dependencies.LeaveOut}
+		dependency: l.dependency, leaveOut: l.cfg.Dependencies.LeaveOut, others: l.others}
 	err := l.retry(func() error {
 		driver, err := l.pool.Driver(b.Name)
 		if err != nil {
@@ -168,6 +168,15 @@ func (l *live) namespace(name string) *pass.Namespace {
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := l.client.Get(l.ctx, client.ObjectKey{Name: name}, found)
 	return &pass.Namespace{Labels: found.Labels, Err: client.IgnoreNotFound(err)}
+}
+
+// others lists FleetWorkloads; none where that is not allowed.
+func (l *live) others(namespace string) []v1alpha1.FleetWorkload {
+	var list v1alpha1.FleetWorkloadList
+	if err := l.client.List(l.ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil
+	}
+	return list.Items
 }
 
 // dependency reads what pods refer to.

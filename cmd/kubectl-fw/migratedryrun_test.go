@@ -22,6 +22,7 @@ type reporting struct {
 	report func(backends.Query) backends.Observation
 	// dependency reads what pods refer to; nil as offline.
 	dependency func(namespace string, need plan.Need) pass.Object
+	others     func(namespace string) []v1alpha1.FleetWorkload
 }
 
 func (r reporting) backend(name string) (backend, error) {
@@ -30,7 +31,7 @@ func (r reporting) backend(name string) (backend, error) {
 		return b, cause
 	}
 	b.observe = func(q backends.Query) (backends.Observation, error) { return r.report(q), nil }
-	b.dependency = r.dependency
+	b.dependency, b.others = r.dependency, r.others
 	return b, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -51,6 +52,8 @@ func TestPlan(t *testing.T) {
 		forgotten bool
 		// there are the companions that each cluster has, and sources what the management cluster has, of which a kind may not be read.
 		there, sources, forbidden string
+		// taken is true when another FleetWorkload has the companion.
+		taken bool
 		// fails is in the error; empty when something changes, "-" when nothing does.
 		fails string
 	}{
@@ -71,6 +74,7 @@ func TestPlan(t *testing.T) {
 		"unread": {edits: []func(*v1alpha1.FleetWorkload){refers}, forbidden: "Secret", sources: `[
 			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"debug"}}]`,
 			there: `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop"},"data":{"token":"b25l"}}]`},
+		"taken":   {edits: []func(*v1alpha1.FleetWorkload){secret("dHdv")}, taken: true, fails: "FleetWorkload shop/other has Secret keys on member2 already"},
 		"suspend": {edits: []func(*v1alpha1.FleetWorkload){on("member1"), image, suspend}},
 		"new":     {fresh: true, report: nothing},
 		"moves":   {edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" }}},
@@ -101,6 +105,9 @@ func TestPlan(t *testing.T) {
 			if test.sources != "" {
 				from.dependency = reads(objectsIn(t, test.sources), test.forbidden)
 			}
+			if test.taken {
+				from.others = holder(was, "member2")
+			}
 			p := &preview{was: was, next: was.DeepCopy(), program: "kubectl fw"}
 			for _, edit := range test.edits {
 				edit(p.next)
@@ -117,6 +124,18 @@ func TestPlan(t *testing.T) {
 			compareGolden(t, "plan/"+name+".golden", out.String())
 		})
 	}
+}
+
+// holder has the Secret keys on a cluster, in the same namespace and through the same backend.
+func holder(fw *v1alpha1.FleetWorkload, cluster string) func(string) []v1alpha1.FleetWorkload {
+	one := int32(1)
+	other := v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: fw.Namespace, Name: "other"}}
+	other.Status.Backend = fw.Spec.Backend
+	other.Status.Placement = &v1alpha1.PlacementRecord{
+		Companions: []v1alpha1.WorkloadReference{{APIVersion: "v1", Kind: "Secret", Name: "keys"}},
+		Clusters:   []v1alpha1.ClusterShare{{Name: cluster, Replicas: &one}},
+	}
+	return func(string) []v1alpha1.FleetWorkload { return []v1alpha1.FleetWorkload{other, *fw} }
 }
 
 func objectsIn(t *testing.T, list string) (objects []*unstructured.Unstructured) {

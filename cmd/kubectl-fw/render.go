@@ -180,6 +180,8 @@ type backend struct {
 	dependency func(namespace string, need plan.Need) pass.Object
 	// leaveOut are the kinds of those that are not looked at.
 	leaveOut []string
+	// others are the FleetWorkloads of a namespace, as far as who runs the command may list them; offline it is nil.
+	others func(namespace string) []v1alpha1.FleetWorkload
 }
 
 // renderer prints objects as a stream of YAML documents. What several FleetWorkloads share is printed once.
@@ -243,6 +245,21 @@ func (b backend) decideAll(fw *v1alpha1.FleetWorkload, kinds *interpreter.Regist
 	return b.rehearse(fw, kinds, func(in *pass.In, reads pass.Reads) { b.read(in, reads) })
 }
 
+// rivals are the others in its namespace that this backend carries. Other backends are not read here.
+func (b backend) rivals(fw *v1alpha1.FleetWorkload) *[]pass.Rival {
+	found := []pass.Rival{}
+	if b.others == nil {
+		return &found
+	}
+	others := b.others(fw.Namespace)
+	for i := range others {
+		if other := &others[i]; other.Status.Backend == b.name && other.Name != fw.Name {
+			found = append(found, pass.RivalOf(other))
+		}
+	}
+	return &found
+}
+
 // rehearse decides with what read answers. Its error is what the status would say.
 func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry, read func(*pass.In, pass.Reads)) (*pass.Decision, error) {
 	d, problem := pass.Rehearse(pass.In{
@@ -250,7 +267,7 @@ func (b backend) rehearse(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registr
 			Kinds: kinds, Installation: b.installation, Aliases: b.aliases, Backends: []string{b.name}, MaxRemovalPercent: b.guards.RemovalPercent(), Tenancy: b.tenancy,
 			LeaveOut: b.leaveOut,
 		},
-		FleetWorkload: fw, Now: time.Now(), Rivals: &[]pass.Rival{},
+		FleetWorkload: fw, Now: time.Now(), Rivals: b.rivals(fw),
 	}, read)
 	if problem != nil {
 		return d, errors.New(problem.Message)

@@ -57,8 +57,8 @@ func ObjectKey(ref v1alpha1.WorkloadReference) string {
 }
 
 // contest refuses clusters where another FleetWorkload has one of the objects through another backend, whatever conflictPolicy says: both
-// would write it for ever (law 5). On one backend its driver refuses that. Who has recorded a cluster and the object first has it; should
-// both have, it is the older one's.
+// would write it for ever (law 5). On one backend its driver refuses that, which a plan has to foresee. Who has recorded a cluster and the
+// object first has it; should both have, it is the older one's.
 func (d *Decision) contest() error {
 	wanted := d.carries()
 	if d.in.Rivals == nil {
@@ -106,7 +106,7 @@ func refuse(rival Rival, object v1alpha1.WorkloadReference, clusters []string, c
 
 // contests tells whether a rival can have the same object in a cluster.
 func (d *Decision) contests(rival Rival, want RivalsRead) bool {
-	return rival.UID != d.in.FleetWorkload.UID && rival.Backend != "" && rival.Backend != d.backend &&
+	return rival.UID != d.in.FleetWorkload.UID && rival.Backend != "" && (rival.Backend != d.backend || d.in.rehearsed) &&
 		(want.Namespace == "" || rival.Namespace == want.Namespace) &&
 		slices.ContainsFunc(rival.Has, func(has v1alpha1.WorkloadReference) bool { return ObjectKey(has) == ObjectKey(want.Object) })
 }

@@ -76,9 +76,12 @@ func TestOneObjectTwoFleetWorkloads(t *testing.T) {
 		}, []string{"m1"}},
 		"the other's backend is lost": {func(d *Decision, _ *Rival) { d.in.Sides["two"] = &Side{Err: errors.New("lost")} }, []string{"m1"}},
 		"the same backend":            {func(_ *Decision, r *Rival) { r.Backend = "one" }, nil},
-		"itself":                      {func(d *Decision, r *Rival) { r.UID = d.in.FleetWorkload.UID }, nil},
-		"left here":                   {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeRemove }, nil},
-		"only asked yet":              {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeProbe }, []string{"m1"}},
+		"the same backend, of a plan": {func(d *Decision, r *Rival) {
+			r.Backend, d.in.rehearsed, d.in.Sides["one"] = "one", true, &Side{Fleet: &backends.Fleet{}}
+		}, []string{"m1"}},
+		"itself":         {func(d *Decision, r *Rival) { r.UID = d.in.FleetWorkload.UID }, nil},
+		"left here":      {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeRemove }, nil},
+		"only asked yet": {func(d *Decision, _ *Rival) { d.placed.targets[0].Mode = backends.ModeProbe }, []string{"m1"}},
 		"it is recorded here for another cluster, the other younger": {func(d *Decision, _ *Rival) { d.record.placement = has(runs("m2")) }, []string{"m1"}},
 		"it was recorded here before, the other younger": {func(d *Decision, _ *Rival) {
 			d.record.placement = has(v1alpha1.ClusterShare{Name: "m1", Removal: v1alpha1.RemovalDeselected})
