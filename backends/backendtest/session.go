@@ -55,6 +55,9 @@ type session struct {
 
 func newSession(t *testing.T, env Environment, k kind) *session {
 	t.Helper()
+	if env.Version != nil {
+		k.gvk.Version = env.Version(t, k.gvk.GroupKind())
+	}
 	s := &session{t: t, env: env, kind: k, namespace: env.Namespace(t)}
 	s.connect()
 	return s

@@ -102,6 +102,15 @@ func environment(t *testing.T) backendtest.Environment {
 			foreign.SetAnnotations(nil)
 			return foreign
 		},
+		// Karmada propagates the version that its API server prefers.
+		Version: func(t *testing.T, kind schema.GroupKind) string {
+			t.Helper()
+			mapping, err := backend.RESTMapper().RESTMapping(kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return mapping.GroupVersionKind.Version
+		},
 		Rival: func(_ *testing.T, cluster string, obj *unstructured.Unstructured) { putByAnother(cluster, obj) },
 		OwnershipMarks: []string{
 			"karmada.io/managed", "work.karmada.io/permanent-id", "resourcebinding.karmada.io/permanent-id",

@@ -204,7 +204,8 @@ func checkOwners(q backends.Query, live world) error {
 	}
 	if b := live.binding; b != nil {
 		r := b.Spec.Resource
-		if r.APIVersion != q.Workload.GVK.GroupVersion().String() || r.Kind != q.Workload.GVK.Kind || r.Name != q.Workload.Name {
+		// Of another version it is the same object.
+		if group(r.APIVersion) != q.Workload.GVK.Group || r.Kind != q.Workload.GVK.Kind || r.Name != q.Workload.Name {
 			return &backends.Error{
 				Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
 				Message: fmt.Sprintf("Karmada keeps %s %s %s under the same binding %s, whose name has no API group",
@@ -214,6 +215,15 @@ func checkOwners(q backends.Query, live world) error {
 		}
 	}
 	return checkClaim(q, live)
+}
+
+// group is that of an apiVersion.
+func group(apiVersion string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		return ""
+	}
+	return group
 }
 
 // checkClaim finds a policy of somebody else that has claimed the template: Karmada then ignores ours for ever

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/brief"
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
@@ -133,6 +137,9 @@ func (d *Decision) understand() error {
 			d.record.workload = got
 			return errEnough
 		}
+		if ObjectKey(*got) == ObjectKey(*want) {
+			return d.takeVersion(got)
+		}
 		return stall(v1alpha1.ReasonInvalidTemplate,
 			"spec.template: apiVersion, kind and name of a running workload cannot change from %s %s %q to %s %s %q; create another FleetWorkload for it",
 			want.APIVersion, want.Kind, want.Name, got.APIVersion, got.Kind, got.Name)
@@ -144,4 +151,26 @@ func (d *Decision) understand() error {
 	d.work.asked, err = d.work.plan.Asked()
 	d.work.asked.OnlyApproved = d.record.change != nil && d.unapproved == ""
 	return err
+}
+
+// takeVersion records another version of the object that is carried, once each cluster that has it is known to serve that one. Elsewhere the
+// change could not be carried out: OCM's agent and Karmada leave the object as it is, and say so again and again.
+func (d *Decision) takeVersion(next *v1alpha1.WorkloadReference) error {
+	gv, err := schema.ParseGroupVersion(next.APIVersion)
+	if err != nil {
+		return stall(v1alpha1.ReasonInvalidTemplate, "spec.template.apiVersion %q: %s", next.APIVersion, err)
+	}
+	var lacking []string
+	for _, c := range d.observed.Clusters {
+		if !slices.Contains(d.observed.Selection.Serves[c.Cluster], gv.Version) {
+			lacking = append(lacking, c.Cluster)
+		}
+	}
+	if len(lacking) > 0 {
+		return stall(v1alpha1.ReasonInvalidTemplate,
+			"spec.template.apiVersion %q: %s %q runs as %s, and %s is not known to serve the other version; nothing was changed: install it there first, "+
+				"or write apiVersion: %s", next.APIVersion, next.Kind, next.Name, d.record.workload.APIVersion, brief.List(lacking), d.record.workload.APIVersion)
+	}
+	d.record.workload = next
+	return errEnough
 }

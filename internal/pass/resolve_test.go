@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -153,6 +154,40 @@ func TestAnotherObjectIsRefused(t *testing.T) {
 	var why *stalled
 	if err := d.understand(); !errors.As(err, &why) || why.reason != v1alpha1.ReasonInvalidTemplate {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnotherVersionIsTaken: of the same object, once each cluster that has it serves that version.
+func TestAnotherVersionIsTaken(t *testing.T) {
+	for name, test := range map[string]struct {
+		serves  map[string][]string
+		has     []string
+		refused string
+	}{
+		"all serve it":       {map[string][]string{"m1": {"v1", "v2"}, "m2": {"v1"}}, []string{"m1", "m2"}, ""},
+		"one does not":       {map[string][]string{"m1": {"v1"}, "m2": {"v2"}}, []string{"m1", "m2"}, "and m2 is not known to serve"},
+		"of one nobody says": {map[string][]string{"m1": {"v1"}}, []string{"m1", "m2"}, "and m2 is not known to serve"},
+		"nobody says":        {nil, []string{"m1"}, "and m1 is not known to serve"},
+		"none has it":        {nil, nil, ""},
+	} {
+		d := moving(t)
+		d.record.workload = plan.Reference(d.work.plan.Template)
+		next := *d.record.workload
+		d.record.workload.APIVersion, d.work.plan = "apps/v2", nil
+		d.observed = &backends.Observation{Found: true, Selection: backends.Selection{Serves: test.serves}}
+		for _, cluster := range test.has {
+			d.observed.Clusters = append(d.observed.Clusters, backends.ClusterObservation{Cluster: cluster})
+		}
+		err := d.understand()
+		var why *stalled
+		switch {
+		case test.refused == "" && (!errors.Is(err, errEnough) || *d.record.workload != next):
+			t.Errorf("%s: %v, and recorded is %+v", name, err, d.record.workload)
+		case test.refused == "" && meta.IsStatusConditionTrue(d.result().Status.Conditions, v1alpha1.ConditionReady):
+			t.Errorf("%s: Ready before the new version was sent", name)
+		case test.refused != "" && (!errors.As(err, &why) || !strings.Contains(err.Error(), test.refused) || d.record.workload.APIVersion != "apps/v2"):
+			t.Errorf("%s: %v, and recorded is %+v", name, err, d.record.workload)
+		}
 	}
 }
 
