@@ -241,8 +241,10 @@ const (
 	longestPause = time.Second
 	// answersAWhile is how many clusters that are to answer make a pause longer by the time of a pass.
 	answersAWhile = 10
-	// pauseForOthers is how much longer a pause is for each FleetWorkload that is on its way and has no worker to itself.
-	pauseForOthers = 50 * time.Millisecond
+	// pauseForOthers is how much longer a pause is for each FleetWorkload that is on its way and has no worker to itself, until that is
+	// longestForOthers: backends and API servers are busy with those, and a pass would find little that is new.
+	pauseForOthers   = 100 * time.Millisecond
+	longestForOthers = 4 * time.Second
 	// together is how long the first word of a backend waits for others': clusters carry out one step within moments of each other.
 	together = 20 * time.Millisecond
 )
@@ -254,8 +256,8 @@ func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswe
 	if p.until == nil {
 		p.until = map[types.NamespacedName]time.Time{}
 	}
-	pause := ended.Sub(began)*time.Duration(1+unanswered/answersAWhile) + time.Duration(others)*pauseForOthers
-	p.until[key] = ended.Add(min(pause, longestPause))
+	pause := min(longestPause, ended.Sub(began)*time.Duration(1+unanswered/answersAWhile))
+	p.until[key] = ended.Add(pause + min(longestForOthers, time.Duration(others)*pauseForOthers))
 }
 
 // left is how long the pause still is, and not above 0 when there is none.

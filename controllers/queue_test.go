@@ -365,20 +365,21 @@ func TestPauses(t *testing.T) {
 		options := r.options()
 		q := options.NewQueue("", options.RateLimiter)
 		defer q.ShutDown()
-		short, large, long, other, crowded := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other"), request("a", "crowded")
+		short, large, long, other, crowded, slow := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other"), request("a", "crowded"), request("a", "slow")
 		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), answersAWhile-1, 0)
 		r.pauses.after(large.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), 2*answersAWhile, 0)
 		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0, 0)
-		r.pauses.after(crowded.NamespacedName, time.Now(), time.Now(), 0, 12)
+		r.pauses.after(crowded.NamespacedName, time.Now(), time.Now(), 0, 6)
+		r.pauses.after(slow.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0, 400)
 		start := time.Now()
 		defer time.AfterFunc(time.Minute, q.ShutDown).Stop() // what has been forgotten never comes
-		for _, req := range []reconcile.Request{crowded, long, large, short, other, short} {
+		for _, req := range []reconcile.Request{slow, crowded, long, large, short, other, short} {
 			r.told(t.Context(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: "ocm", Name: req.NamespacedName}}, q)
 		}
 		for _, want := range []struct {
 			req   reconcile.Request
 			after time.Duration
-		}{{other, together}, {short, 100 * time.Millisecond}, {large, 300 * time.Millisecond}, {crowded, 600 * time.Millisecond}, {long, longestPause}} {
+		}{{other, together}, {short, 100 * time.Millisecond}, {large, 300 * time.Millisecond}, {crowded, 6 * pauseForOthers}, {long, longestPause}, {slow, longestPause + longestForOthers}} {
 			if req, _ := q.Get(); req != want.req || time.Since(start) != want.after {
 				t.Errorf("%s after %s, want %s after %s", req, time.Since(start), want.req, want.after)
 			}
@@ -410,6 +411,9 @@ func TestNumbersAloneWait(t *testing.T) {
 			}
 			return status
 		}
+		applied := func(s *v1alpha1.FleetWorkloadStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue})
+		}
 		for name, c := range map[string]struct {
 			applied int32
 			change  func(*v1alpha1.FleetWorkloadStatus)
@@ -425,10 +429,16 @@ func TestNumbersAloneWait(t *testing.T) {
 			"it arrives on one of few": {applied: 81, change: func(s *v1alpha1.FleetWorkloadStatus) {
 				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
 			}},
-			"another revision":  {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
-			"another reason":    {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
-			"as far, in a word": {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = v1alpha1.ReasonApplying }},
-			"nothing is chosen": {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement = nil }},
+			"it arrives on one of few, beside many others": {applied: 81, others: 10, later: numbersPace + 10*paceForOthers - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) {
+				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
+			}},
+			"applied everywhere":                     {applied: 81, change: applied},
+			"applied everywhere, beside many others": {applied: 81, others: 10, later: numbersPace + 10*paceForOthers - time.Second/2, change: applied},
+			"ready, beside many others":              {applied: 81, others: 10, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Status = metav1.ConditionTrue }},
+			"another revision":                       {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
+			"another reason":                         {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
+			"as far, in a word":                      {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = v1alpha1.ReasonApplying }},
+			"nothing is chosen":                      {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement = nil }},
 			"it arrives on one": {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) {
 				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
 			}},

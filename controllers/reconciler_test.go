@@ -479,6 +479,7 @@ func TestTheBackendCanChangeWhileNothingRuns(t *testing.T) {
 	w.backends["two"] = other
 	w.create(func(s *v1alpha1.FleetWorkloadSpec) { s.Backend = "two" })
 	w.settle()
+	w.settle() // what is written there does not count for the first
 	w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNoClusterSelected, "knows no clusters")
 	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "one" })
 	w.settle()

@@ -129,17 +129,22 @@ const (
 	statusPace  = 3 * time.Second
 	manyAnswers = 20
 	// paceForOthers is added for each FleetWorkload that is on its way and has no worker to itself, until it is longestPace.
-	paceForOthers = 100 * time.Millisecond
+	paceForOthers = 200 * time.Millisecond
 	longestPace   = 10 * time.Second
 )
 
 // later is for how long the write of a status may wait, 0 when it may not. Decisions are written at once, and what a person waits for.
 func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) time.Duration {
 	key := client.ObjectKeyFromObject(fw)
-	pace := min(longestPace, numbersPace+time.Duration(r.begun.more(r.Concurrency, r.Clock.Now()))*paceForOthers)
+	others, many := r.begun.more(r.Concurrency, r.Clock.Now()), r.begun.unanswered(key) >= manyAnswers
+	pace := min(longestPace, numbersPace+time.Duration(others)*paceForOthers)
+	if many {
+		pace = max(pace, statusPace)
+	}
 	before, after := withoutNumbers(fw.Status), withoutNumbers(status)
-	if r.begun.unanswered(key) >= manyAnswers {
-		pace, after.Placement = max(pace, statusPace), withoutArrivals(before.Placement, after.Placement)
+	if others > 0 || many {
+		before, after = withoutReports(before), withoutReports(after)
+		after.Placement = withoutArrivals(before.Placement, after.Placement)
 	}
 	if equal := equality.Semantic.DeepEqual; !equal(before, after) || equal(fw.Status, status) {
 		return 0
@@ -150,7 +155,7 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 // withoutNumbers is a status without what clusters report from one moment to the next, and how far that is.
 func withoutNumbers(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
 	status.Clusters, status.ClusterSummary, status.Truncated = nil, nil, nil
-	status.Ready, status.ClustersReady = "", ""
+	status.Ready, status.ClustersReady, status.Scale = "", "", nil
 	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.AvailableReplicas = nil, nil, nil, nil
 	status.Conditions = slices.Clone(status.Conditions)
 	for i := range status.Conditions {
@@ -161,6 +166,14 @@ func withoutNumbers(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadS
 			c.Reason = ""
 		}
 	}
+	return status
+}
+
+// withoutReports is a status without the conditions that say how far clusters have come. Ready says when all have.
+func withoutReports(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionApplied || c.Type == v1alpha1.ConditionHealthy
+	})
 	return status
 }
 

@@ -96,7 +96,6 @@ func TestTheTraceOfAPass(t *testing.T) {
     Driver.Clusters backend=one code=ok
     Driver.Observe backend=one code=ok
   Driver.Apply backend=one code=ok
-  patch status
 `,
 	} {
 		if _, err := w.reconcile(); err != nil {

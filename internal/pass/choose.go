@@ -72,6 +72,9 @@ func (d *Decision) allMissing(chosen []string) bool {
 
 // setUpPlacement has the backend choose; members stay as they are.
 func (d *Decision) setUpPlacement(selection backends.Selection) error {
+	if d.unclaimed() {
+		return errEnough
+	}
 	held, err := d.heldUnsettled()
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ func TestWhatIsAwaitedUntilClustersAreChosen(t *testing.T) {
 		"it fails":             {Outcome{Err: errors.New("refused")}, "", "choose clusters: refused"},
 	} {
 		d := moving(t)
+		d.in.FleetWorkload.Status.Workload = plan.Reference(d.work.plan.Template)
 		if err := d.setUpPlacement(backends.Selection{Message: "no decision yet"}); !errors.Is(err, errEnough) || len(d.Orders) != 1 {
 			t.Fatal(err)
 		}

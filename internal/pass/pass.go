@@ -474,6 +474,9 @@ func (d *Decision) side(read SideRead) (*Side, error) {
 
 // apply orders the workload's backend to take its next step.
 func (d *Decision) apply() error {
+	if d.unclaimed() {
+		return errEnough
+	}
 	desired := d.work.plan.Desired(d.placed.targets)
 	desired.Companions, desired.Prune = d.shipped(), d.travel.prune
 	d.Orders = []Order{{Backend: d.backend, Apply: &desired}}

@@ -102,15 +102,15 @@ func (d *Decision) use(name string) error {
 	return d.missing(name, err)
 }
 
-// claim records backend and workload before anything is sent: from then on they are found again whatever the spec
-// says.
+// claim records backend and workload: from then on they are found again whatever the spec says. Until that is recorded nothing is sent.
 func (d *Decision) claim() error {
-	if !d.claimed() || d.in.FleetWorkload.Status.Workload == nil {
+	if d.unclaimed() {
 		d.record.backend = d.backend
-		return errEnough
 	}
 	return nil
 }
+
+func (d *Decision) unclaimed() bool { return !d.claimed() || d.in.FleetWorkload.Status.Workload == nil }
 
 // observe has the fleet and the workload's reports read. It comes first, so that they are shown even when the spec turns out to be wrong.
 func (d *Decision) observe() error {

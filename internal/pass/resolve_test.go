@@ -107,8 +107,18 @@ func TestAClaimIsRecordedFirst(t *testing.T) {
 		d := moving(t)
 		d.record.backend = test.backend
 		d.in.FleetWorkload.Status.Backend, d.in.FleetWorkload.Status.Workload = test.backend, test.workload
-		if err := d.claim(); errors.Is(err, errEnough) != test.first || err != nil && !test.first || test.first && d.record.backend != "one" {
+		if err := d.claim(); err != nil || test.first && d.record.backend != "one" {
 			t.Errorf("%s: %v, recorded %q", name, err, d.record.backend)
+		}
+		if !test.first {
+			continue
+		}
+		for what, send := range map[string]func() error{
+			"the workload": d.apply, "its placement": func() error { return d.setUpPlacement(backends.Selection{}) },
+		} {
+			if err := send(); !errors.Is(err, errEnough) || len(d.Orders) > 0 {
+				t.Errorf("%s: %s is sent: %v, %+v", name, what, err, d.Orders)
+			}
 		}
 	}
 }
