@@ -365,7 +365,7 @@ func TestPauses(t *testing.T) {
 		options := r.options()
 		q := options.NewQueue("", options.RateLimiter)
 		defer q.ShutDown()
-		short, large, long, other, crowded, slow := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other"), request("a", "crowded"), request("a", "slow")
+		short, large, long, other, crowded, slow := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other"), request("a", "crowded"), request("b", "slow")
 		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), answersAWhile-1, 0)
 		r.pauses.after(large.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), 2*answersAWhile, 0)
 		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0, 0)
