@@ -67,7 +67,7 @@ type law struct {
 	raised bool
 	// approved are the specs, as far as they wait for approval, that a person has approved or that nobody had to approve.
 	approved map[string]bool
-	// takesOut are the clusters that the change takes out which a person has approved last, and approvedOf is its generation.
+	// takesOut are the clusters that the change takes out which a person has approved last, a move left out, and approvedOf is its generation.
 	takesOut   map[string]bool
 	approvedOf int64
 	// picks are the choices of clusters that explain what a pass has asked for, by pass.
@@ -127,7 +127,11 @@ func (o *oracle) confirmed(s *slot, token string) {
 func (o *oracle) approved(s *slot, generation int64, told []v1alpha1.PlannedCluster) {
 	l := o.now[s]
 	l.approved[l.spec(generation).approvable()] = true
-	l.takesOut, l.approvedOf = map[string]bool{}, generation
+	l.approvedOf = generation
+	moves := slices.ContainsFunc(told, func(c v1alpha1.PlannedCluster) bool { return c.Action == v1alpha1.PlannedMove })
+	if l.takesOut == nil || !moves { // who moves it takes back nothing of what was approved and is under way
+		l.takesOut = map[string]bool{}
+	}
 	for _, c := range told {
 		if c.Action == v1alpha1.PlannedRemove {
 			l.takesOut[c.Name] = true
