@@ -56,7 +56,9 @@ type session struct {
 func newSession(t *testing.T, env Environment, k kind) *session {
 	t.Helper()
 	if env.Version != nil {
-		k.gvk.Version = env.Version(t, k.gvk.GroupKind())
+		if version := env.Version(t, k.gvk.GroupKind()); version != "" {
+			k.gvk.Version = version
+		}
 	}
 	s := &session{t: t, env: env, kind: k, namespace: env.Namespace(t)}
 	s.connect()

@@ -53,8 +53,8 @@ type Environment struct {
 	// Rival makes of a member object, before it is created, one that another control plane of the kind has put on the cluster.
 	Rival func(t *testing.T, cluster string, obj *unstructured.Unstructured)
 
-	// Version is the one in which a workload of the kind is to be written, which differs by the versions of what serves it. Nil takes the
-	// one of the suite.
+	// Version is the one in which a workload of the kind is to be written, which differs by the versions of what serves it. Empty, and where it
+	// is nil, it is the one of the suite.
 	Version func(t *testing.T, kind schema.GroupKind) string
 
 	// OwnershipMarks are the keys of labels and annotations by which the backend marks a member object as its own.

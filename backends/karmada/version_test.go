@@ -93,10 +93,9 @@ func TestAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// It looks its kinds up each few minutes.
-	_ = l.driver.kinds.look(first.Workload.GVK)
 	l.apply("what runs is left alone", first)
 	l.until("the old version is refused in a change", func() string {
+		_ = l.driver.kinds.look(first.Workload.GVK) // as it does each few minutes
 		_, err := l.driver.Apply(t.Context(), parts("v1alpha1", "r2", "pause:2"))
 		if err == nil || !strings.Contains(err.Error(), "write apiVersion: kdrv.example.com/v1beta1") {
 			return "not refused"
