@@ -213,6 +213,18 @@ func (l *trial) applied(d backends.Desired, cluster string) {
 	})
 }
 
+// seen waits until Karmada reports what it has made on the cluster.
+func (l *trial) seen(d backends.Desired, cluster string) {
+	l.t.Helper()
+	l.until("is seen", func() string {
+		o, _ := l.driver.Observe(l.t.Context(), d.Query)
+		if c := reportOf(o, cluster); len(c.Status) == 0 {
+			return "no report: " + c.Message
+		}
+		return ""
+	})
+}
+
 func (l *trial) delete(what string, d backends.Desired, policy v1alpha1.DeletionPolicy) {
 	l.t.Helper()
 	l.until(what, func() string {
@@ -393,6 +405,7 @@ func TestLostCluster(t *testing.T) {
 	l.apply("create", d)
 	l.current("create", d, "member1")
 	l.applied(d, lost)
+	l.seen(d, lost) // what Karmada has not seen cannot be left for as long as the cluster is lost
 	stop()
 	l.until("Karmada sees it is lost", func() string {
 		fleet, err := l.driver.Clusters(t.Context())
@@ -447,13 +460,7 @@ func TestUnseen(t *testing.T) {
 	d := first.deployment("r1", "registry.k8s.io/pause:3.9", share{cluster: cluster, replicas: 2})
 	first.chosen(d, cluster)
 	first.apply("the first of its kind", d)
-	first.until("is seen", func() string {
-		o, _ := first.driver.Observe(t.Context(), d.Query)
-		if c := reportOf(o, cluster); len(c.Status) == 0 {
-			return "no report: " + c.Message
-		}
-		return ""
-	})
+	first.seen(d, cluster)
 
 	blind.Store(true)
 	front.CloseClientConnections()
