@@ -53,12 +53,12 @@ func (s state) sameClusters() bool {
 	}
 	return !slices.ContainsFunc(s.want.clusters, func(cluster string) bool {
 		w, found := s.live.work(cluster)
-		return !found || !w.plain(s.live.policy)
+		return !found || !w.settled(s.live.policy)
 	})
 }
 
-// plain tells whether a Work is dispatched, as the policy says and by our overrides alone, and reports which revision the member has.
-func (w work) plain(policy *unstructured.Unstructured) bool {
+// settled tells whether a Work is dispatched, as the policy says and by our overrides alone, and reports which revision the member has.
+func (w work) settled(policy *unstructured.Unstructured) bool {
 	if w.suspended() || !w.dispatched() || w.preserved() != preserves(policy) || adopts(w.Work) {
 		return false
 	}

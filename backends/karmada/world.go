@@ -205,7 +205,7 @@ func checkOwners(q backends.Query, live world) error {
 	if b := live.binding; b != nil {
 		r := b.Spec.Resource
 		// Of another version it is the same object.
-		if group(r.APIVersion) != q.Workload.GVK.Group || r.Kind != q.Workload.GVK.Kind || r.Name != q.Workload.Name {
+		if schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind() != q.Workload.GVK.GroupKind() || r.Name != q.Workload.Name {
 			return &backends.Error{
 				Code: backends.CodeNameConflict, Field: "spec.template.metadata.name", Value: q.Workload.Name,
 				Message: fmt.Sprintf("Karmada keeps %s %s %s under the same binding %s, whose name has no API group",
@@ -215,15 +215,6 @@ func checkOwners(q backends.Query, live world) error {
 		}
 	}
 	return checkClaim(q, live)
-}
-
-// group is that of an apiVersion.
-func group(apiVersion string) string {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		return ""
-	}
-	return group
 }
 
 // checkClaim finds a policy of somebody else that has claimed the template: Karmada then ignores ours for ever

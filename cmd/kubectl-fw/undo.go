@@ -127,7 +127,7 @@ func (p *past) target(number int64) (int, error) {
 	return i, err
 }
 
-// sameObject refuses a version of another object than the one that runs, which the operator would refuse.
+// sameObject refuses a revision of another object than the one that runs, as the operator would. In which version it may be, the operator knows.
 func sameObject(fw *v1alpha1.FleetWorkload, back version) error {
 	next := fw.DeepCopy()
 	next.Spec.Template = back.shipped.Template
@@ -136,8 +136,8 @@ func sameObject(fw *v1alpha1.FleetWorkload, back version) error {
 		return fmt.Errorf("revision %d: %w", back.number, err)
 	}
 	runs := fw.Status.Workload
-	if is := plan.Reference(manifest); runs != nil && *is != *runs {
-		return fmt.Errorf("revision %d is %s %s %q, and %s %s %q runs: kind, version and name of a running workload cannot change",
+	if is := plan.Reference(manifest); runs != nil && pass.ObjectKey(*is) != pass.ObjectKey(*runs) {
+		return fmt.Errorf("revision %d is %s %s %q, and %s %s %q runs: kind and name of a running workload cannot change",
 			back.number, is.APIVersion, is.Kind, is.Name, runs.APIVersion, runs.Kind, runs.Name)
 	}
 	return nil

@@ -68,8 +68,9 @@ func TestUndo(t *testing.T) {
 		"under Argo CD": {func(fw *v1alpha1.FleetWorkload) {
 			fw.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "apps"}
 		}, undoOptions{}, 3, []string{"note: Argo CD manages it"}, ""},
+		"another version runs": {func(fw *v1alpha1.FleetWorkload) { fw.Status.Workload.APIVersion = "apps/v2" }, undoOptions{}, 3, nil, ""},
 		"another object runs": {func(fw *v1alpha1.FleetWorkload) { fw.Status.Workload.Kind = "CloneSet" }, undoOptions{}, 4, nil,
-			`revision 3 is apps/v1 Deployment "web", and apps/v1 CloneSet "web" runs: kind, version and name of a running workload cannot change`},
+			`revision 3 is apps/v1 Deployment "web", and apps/v1 CloneSet "web" runs: kind and name of a running workload cannot change`},
 		"being deleted": {func(fw *v1alpha1.FleetWorkload) {
 			fw.DeletionTimestamp, fw.Finalizers = &metav1.Time{Time: noon}, []string{v1alpha1.Finalizer}
 		}, undoOptions{}, 4, nil, "FleetWorkload shop/web is being deleted"},

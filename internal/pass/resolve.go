@@ -168,8 +168,9 @@ func (d *Decision) takeVersion(next *v1alpha1.WorkloadReference) error {
 	}
 	if len(lacking) > 0 {
 		return stall(v1alpha1.ReasonInvalidTemplate,
-			"spec.template.apiVersion %q: %s %q runs as %s, and %s is not known to serve the other version; nothing was changed: install it there first, "+
-				"or write apiVersion: %s", next.APIVersion, next.Kind, next.Name, d.record.workload.APIVersion, brief.List(lacking), d.record.workload.APIVersion)
+			"spec.template.apiVersion %q: %s %q runs as %s, and backend %q does not know that these clusters serve the other version: %s. "+
+				"Nothing was changed: install that version there first, or write apiVersion: %s",
+			next.APIVersion, next.Kind, next.Name, d.record.workload.APIVersion, d.backend, brief.List(lacking), d.record.workload.APIVersion)
 	}
 	d.record.workload = next
 	return errEnough

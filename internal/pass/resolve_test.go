@@ -175,9 +175,9 @@ func TestAnotherVersionIsTaken(t *testing.T) {
 		refused string
 	}{
 		"all serve it":       {map[string][]string{"m1": {"v1", "v2"}, "m2": {"v1"}}, []string{"m1", "m2"}, ""},
-		"one does not":       {map[string][]string{"m1": {"v1"}, "m2": {"v2"}}, []string{"m1", "m2"}, "and m2 is not known to serve"},
-		"of one nobody says": {map[string][]string{"m1": {"v1"}}, []string{"m1", "m2"}, "and m2 is not known to serve"},
-		"nobody says":        {nil, []string{"m1"}, "and m1 is not known to serve"},
+		"one does not":       {map[string][]string{"m1": {"v1"}, "m2": {"v2"}}, []string{"m1", "m2"}, "serve the other version: m2."},
+		"of one nobody says": {map[string][]string{"m1": {"v1"}}, []string{"m1", "m2"}, "serve the other version: m2."},
+		"nobody says":        {nil, []string{"m1"}, "serve the other version: m1."},
 		"none has it":        {nil, nil, ""},
 	} {
 		d := moving(t)
