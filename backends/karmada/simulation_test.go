@@ -74,7 +74,7 @@ type simulation struct {
 	// ungated is how often the template was written alone, premature what was said of a member before it was so.
 	ungated   int
 	premature []string
-	// same are the shares of the change before, when it had no overrides.
+	// same are the shares of the change before, when they are to stay.
 	same []share
 }
 
@@ -750,7 +750,7 @@ func expect(expected map[string][]string, owners map[string]backends.Mode, d bac
 	}
 }
 
-// nextDesired is a random change, or one of the template alone.
+// nextDesired is a random change, or one of the template that leaves replicas and clusters as they are.
 func (s *simulation) nextDesired(n int) backends.Desired {
 	if n > 0 && s.rand.IntN(2) == 0 {
 		if s.same == nil {
@@ -758,7 +758,11 @@ func (s *simulation) nextDesired(n int) backends.Desired {
 				s.same = append(s.same, share{cluster: cluster, replicas: 1 + s.rand.Int32N(3)})
 			}
 		}
-		return desiredFor(revisionOf(n), "pause:"+strconv.Itoa(s.rand.IntN(3)), v1alpha1.DivisionTypeDivided, s.same...)
+		shares := slices.Clone(s.same)
+		if s.rand.IntN(3) == 0 { // an override with it, and no other replicas
+			shares[s.rand.IntN(len(shares))].greeting = "hola " + strconv.Itoa(s.rand.IntN(2))
+		}
+		return desiredFor(revisionOf(n), "pause:"+strconv.Itoa(s.rand.IntN(3)), v1alpha1.DivisionTypeDivided, shares...)
 	}
 	s.same = nil
 	return randomDesired(s.rand, n)
