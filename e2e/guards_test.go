@@ -235,7 +235,7 @@ var _ = Describe("Karmada without its webhook", Label("laws", "law8", "guards", 
 		eventually(ctx, fw, 60*time.Second, func(g Gomega) {
 			ready := condition(fw, v1alpha1.ConditionReady)
 			g.Expect(ready.Status).To(Equal(metav1.ConditionFalse))
-			g.Expect(ready.Message).To(ContainSubstring("webhook"))
+			g.Expect(ready.Message).To(MatchRegexp("which fails: .*webhook"))
 		})
 		nothingRemoved(ctx, fw, cloneSet, pods, before)
 		Expect(webhook.Signal(syscall.SIGCONT)).To(Succeed())

@@ -94,6 +94,9 @@ func (d *Driver) advance(
 			return backends.Progress{}, err
 		}
 		again = backends.Sooner(again, wait)
+		if why := d.failure(ctx, step.waiting, live); why != "" {
+			step.waiting += ", which fails: " + why
+		}
 	}
 	settled := step.waiting == "" && len(step.writes) == 0
 	waiting, seenCarrierBy, err := d.leaveCarriers(ctx, desired, removed, live, fleet, settled)

@@ -39,8 +39,10 @@ func policyName(q backends.Query) string {
 
 // bindingName is the name that Karmada gives the workload's ResourceBinding. It lacks the API group, so two kinds of one
 // name collide on it (names.GenerateBindingName in pkg/util/names/names.go).
-func bindingName(w backends.Workload) string {
-	return strings.ToLower(strings.ReplaceAll(w.Name+"-"+w.GVK.Kind, ":", "."))
+func bindingName(w backends.Workload) string { return bindingNameOf(w.GVK.Kind, w.Name) }
+
+func bindingNameOf(kind, name string) string {
+	return strings.ToLower(strings.ReplaceAll(name+"-"+kind, ":", "."))
 }
 
 // newObject returns an empty object with the marks of the FleetWorkload.

@@ -43,6 +43,7 @@ type Driver struct {
 	log    logr.Logger
 
 	watches  watches
+	failures cache.Cache
 	expected expectations.Expectations
 	teacher  *teacher
 	pods     *podReader // nil when it is not to look at pods
@@ -86,6 +87,9 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	}
 	cached, err := newCache(cfg, d.watches.refused.Client(httpClient), scheme, mapper)
 	if err != nil {
+		return nil, err
+	}
+	if d.failures, err = newFailures(cfg, d.watches.refused.Client(httpClient), scheme, mapper); err != nil {
 		return nil, err
 	}
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, bounded)

@@ -45,10 +45,8 @@ func toTellAgain(live world, now time.Time) (wait time.Duration, is bool) {
 	if err != nil {
 		last = time.Time{}
 	}
-	for _, entry := range live.policy.GetManagedFields() {
-		if entry.Time != nil && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
+	if written := lastWritten(live.policy); written.After(last) {
+		last = written
 	}
 	if last.IsZero() {
 		return 0, false

@@ -60,6 +60,8 @@ var Missed = map[string]string{
 	"list management controllerrevisions.apps":       "What was shipped: ",
 	"create management events.events.k8s.io":         "A hand-over with companions from ocm takes them along, there and back",
 	"delete management controllerrevisions.apps":     "A hand-over with companions from ocm takes them along, there and back",
+	"list karmada events":                            "Karmada without its webhook keeps what runs, says so, and goes on when it is back",
+	"watch karmada events":                           "Karmada without its webhook keeps what runs, says so, and goes on when it is back",
 }
 
 // Role is one of the operator's, as config/ has it.
