@@ -221,7 +221,11 @@ func (d *Driver) Run(ctx context.Context, notify func(types.NamespacedName)) err
 	d.watches.refused.Notify(func() { notify(types.NamespacedName{}) })
 	go d.kinds.refresh(ctx)
 	go d.setUp(ctx)
-	go d.hearOfFailures(ctx)
+	go func() {
+		if err := d.failures.run(ctx, d.watches.tellOfFailure); err != nil {
+			d.log.Error(err, "cannot read Karmada's Events")
+		}
+	}()
 	if err := d.cache.Start(ctx); err != nil {
 		return fmt.Errorf("run the cache of Karmada: %w", err)
 	}
@@ -246,19 +250,6 @@ func (d *Driver) setUp(ctx context.Context) {
 	d.watches.mu.Unlock()
 	if toolscache.WaitForCacheSync(ctx.Done(), synced...) { // handlers are later than caches, and ready asks them
 		d.watches.tellFleet()
-	}
-}
-
-// hearOfFailures runs the cache of Karmada's Events until ctx ends.
-func (d *Driver) hearOfFailures(ctx context.Context) {
-	indexed := false
-	go func() {
-		_ = wait.PollUntilContextCancel(ctx, startRetry, true, func(ctx context.Context) (bool, error) {
-			return d.watchFailures(ctx, &indexed) == nil, nil // setUp tells of a control plane that is not there
-		})
-	}()
-	if err := d.failures.Start(ctx); err != nil {
-		d.log.Error(err, "cannot hear of Karmada's failures")
 	}
 }
 

@@ -43,7 +43,7 @@ type Driver struct {
 	log    logr.Logger
 
 	watches  watches
-	failures cache.Cache
+	failures failures
 	expected expectations.Expectations
 	teacher  *teacher
 	pods     *podReader // nil when it is not to look at pods
@@ -89,7 +89,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.failures, err = newFailures(cfg, d.watches.refused.Client(httpClient), scheme, mapper); err != nil {
+	if d.failures.cache, err = newFailures(cfg, d.watches.refused.Client(httpClient), scheme, mapper); err != nil {
 		return nil, err
 	}
 	disco, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, bounded)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,20 +88,52 @@ func tellsOfTemplate(e *corev1.Event) bool {
 		e.InvolvedObject.UID != "" && !strings.HasSuffix(e.InvolvedObject.Kind, "ResourceBinding")
 }
 
-// watchFailures has the Events tell of the FleetWorkloads that they are of.
-func (d *Driver) watchFailures(ctx context.Context, indexed *bool) error {
+// failures are what Karmada tells that it cannot do.
+type failures struct {
+	cache  cache.Cache
+	synced atomic.Pointer[toolscache.InformerSynced]
+}
+
+// run has the Events tell of the FleetWorkloads that they are of, until ctx ends.
+func (f *failures) run(ctx context.Context, tell func(*corev1.Event)) error {
+	go func() {
+		indexed := false
+		_ = wait.PollUntilContextCancel(ctx, startRetry, true, func(ctx context.Context) (bool, error) {
+			return f.watch(ctx, &indexed, tell) == nil, nil // setUp tells of a control plane that is not there
+		})
+	}()
+	return f.cache.Start(ctx)
+}
+
+func (f *failures) watch(ctx context.Context, indexed *bool, tell func(*corev1.Event)) error {
 	if !*indexed {
-		if err := d.failures.IndexField(ctx, &corev1.Event{}, eventByObject, indexEvent); err != nil {
+		if err := f.cache.IndexField(ctx, &corev1.Event{}, eventByObject, indexEvent); err != nil {
 			return err
 		}
 		*indexed = true
 	}
-	informer, err := d.failures.GetInformer(ctx, &corev1.Event{}, cache.BlockUntilSynced(false))
+	informer, err := f.cache.GetInformer(ctx, &corev1.Event{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
-	_, err = informer.AddEventHandler(handler(func(a, b *corev1.Event) bool { return a.LastTimestamp.Equal(&b.LastTimestamp) }, d.watches.tellOfFailure))
+	registration, err := informer.AddEventHandler(handler(func(a, b *corev1.Event) bool { return a.LastTimestamp.Equal(&b.LastTimestamp) }, tell))
+	if err == nil {
+		synced := toolscache.InformerSynced(registration.HasSynced)
+		f.synced.Store(&synced)
+	}
 	return err
+}
+
+// of are the Events of a template, as far as they are known. A cache that is not filled would be waited for, and may never be.
+func (f *failures) of(ctx context.Context, template types.UID) []corev1.Event {
+	if synced := f.synced.Load(); synced == nil || !(*synced)() {
+		return nil
+	}
+	var told corev1.EventList
+	if err := f.cache.List(ctx, &told, client.MatchingFields{eventByObject: string(template)}); err != nil {
+		return nil // no Event is a reason to say less, and none to fail
+	}
+	return told.Items
 }
 
 func indexEvent(obj client.Object) []string {
@@ -120,11 +155,7 @@ func (d *Driver) failure(ctx context.Context, waiting string, live world) string
 	if live.template == nil || !toldInEvents(waiting) {
 		return ""
 	}
-	var told corev1.EventList
-	if err := d.failures.List(ctx, &told, client.MatchingFields{eventByObject: string(live.template.GetUID())}); err != nil {
-		return "" // no Event is a reason to say less, and none to fail
-	}
-	return lasting(told.Items, lastWritten(live.template, live.policy, live.override))
+	return lasting(d.failures.of(ctx, live.template.GetUID()), lastWritten(live.template, live.policy, live.override))
 }
 
 // lasting is the newest message, if it came long enough after what was written at since.

@@ -1,13 +1,18 @@
 package karmada
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -98,5 +103,43 @@ func TestWhatIsToldInEvents(t *testing.T) {
 		if got := toldInEvents(tt.words); got != tt.want || (tt.words == "") != (name == "nothing") {
 			t.Errorf("%s: %q: %t, want %t", name, tt.words, got, tt.want)
 		}
+	}
+}
+
+// TestFailuresThatMayNotBeRead: without the right to read Events nothing is told of failures, and nobody waits for it.
+func TestFailuresThatMayNotBeRead(t *testing.T) {
+	refused := make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		select {
+		case refused <- struct{}{}:
+		default:
+		}
+	}))
+	defer server.Close()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	var f failures
+	if f.cache, err = newFailures(&rest.Config{Host: server.URL}, server.Client(), scheme, mapper); err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- f.run(running, func(*corev1.Event) {}) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	<-refused
+	asking, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if told := f.of(asking, "u"); len(told) > 0 || asking.Err() != nil {
+		t.Errorf("told %v, %v", told, asking.Err())
 	}
 }
