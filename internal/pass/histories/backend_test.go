@@ -697,6 +697,11 @@ func (b *backend) carryOut(c *cluster, s *slot, o *order) (report agentReport, w
 		if p.mode.writes() && (!mine || live.content != p.content) {
 			report.applied = false
 		}
+	case p.content.Newer && c.older: // its API server knows no such kind
+		if mine {
+			b.w.oracle.unserved(c, live, o.pulledBy)
+		}
+		report.applied = false
 	case live != nil && !mine && !p.takes && p.mode != adopts && !b.w.fault("take what is foreign"):
 		report.applied, report.conflict = false, true
 	default:

@@ -198,7 +198,7 @@ func faults() []choice {
 
 // random makes the history of a seed. In some, changes wait for approval, which comes now and then.
 func random(seed uint64) history {
-	h, d := unasked(seed), &dice{Rand: rand.New(rand.NewPCG(seed, 2))}
+	h, d := upgraded(unasked(seed), seed), &dice{Rand: rand.New(rand.NewPCG(seed, 2))}
 	if !d.chance(20) {
 		return h
 	}
@@ -213,6 +213,31 @@ func random(seed uint64) history {
 		}
 		if d.chance(4) {
 			steps = append(steps, step{W: s.W, Do: "approval"})
+		}
+	}
+	h.Steps = steps
+	return h
+}
+
+// upgraded has clusters serve a newer version of the kind one after the other, in some histories, while the spec asks for one or the other.
+func upgraded(h history, seed uint64) history {
+	d := &dice{Rand: rand.New(rand.NewPCG(seed, 3))}
+	if !d.chance(20) {
+		return h
+	}
+	var steps []step
+	for i := range h.Clusters {
+		if name := fmt.Sprint("c", i+1); d.chance(60) {
+			steps, d.clusters = append(steps, step{Do: "older", S: name}), append(d.clusters, name)
+		}
+	}
+	for _, s := range h.Steps {
+		steps = append(steps, s)
+		if d.chance(15) {
+			steps = append(steps, step{W: s.W, Wait: d.IntN(12), Do: "version", N: d.IntN(3)})
+		}
+		if len(d.clusters) > 0 && d.chance(10) {
+			steps = append(steps, step{Wait: d.IntN(12), Do: "upgrade", S: d.cluster()})
 		}
 	}
 	h.Steps = steps

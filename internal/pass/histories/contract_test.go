@@ -75,7 +75,10 @@ func contentOf(manifest *unstructured.Unstructured) content {
 	spec := manifest.Object["spec"].(map[string]any)
 	pods := spec["template"].(map[string]any)["spec"].(map[string]any)
 	main := pods["containers"].([]any)[0].(map[string]any)
-	c := content{template: template{Image: main["image"].(string)}, Replicas: int(spec["replicas"].(int64))}
+	c := content{
+		template: template{Image: main["image"].(string)}, Replicas: int(spec["replicas"].(int64)),
+		Newer: strings.HasSuffix(manifest.GetAPIVersion(), "/"+versionOf(true)),
+	}
 	if env, is := main["env"].([]any); is {
 		c.Env, _ = env[0].(map[string]any)["value"].(string)
 	}
@@ -206,16 +209,33 @@ func stillNamed(from snapshot, slot, uid string) (all []backends.ClusterObservat
 }
 
 func selectionOf(b *backend, from snapshot, p *place, selectors []v1alpha1.ClusterSelector) backends.Selection {
+	s := backends.Selection{Serves: serves(from.facts)}
 	switch {
 	case !slices.EqualFunc(p.selectors, selectors, sameSelector):
-		return backends.Selection{Message: "the placement is still the one before"}
+		s.Message = "the placement is still the one before"
 	case b.gated:
-		return backends.Selection{Settled: true, Clusters: match(selectors, from.facts)}
+		s.Settled, s.Clusters = true, match(selectors, from.facts)
 	case !p.settled:
-		return backends.Selection{Message: "clusters are being chosen"}
+		s.Message = "clusters are being chosen"
+	default:
+		// The choice is as old as the cache; a cluster that has left is not in it.
+		s.Settled, s.Clusters = true, slices.DeleteFunc(slices.Clone(p.decided), func(c string) bool { return !from.facts[c].Known })
 	}
-	// The choice is as old as the cache; a cluster that has left is not in it.
-	return backends.Selection{Settled: true, Clusters: slices.DeleteFunc(slices.Clone(p.decided), func(c string) bool { return !from.facts[c].Known })}
+	return s
+}
+
+// serves are the versions of the kind by cluster.
+func serves(known map[string]facts) map[string][]string {
+	all := map[string][]string{}
+	for name, f := range known {
+		switch {
+		case f.Known && f.Older:
+			all[name] = []string{versionOf(false)}
+		case f.Known:
+			all[name] = []string{versionOf(false), versionOf(true)}
+		}
+	}
+	return all
 }
 
 func sameSelector(a, o v1alpha1.ClusterSelector) bool {
@@ -261,7 +281,7 @@ func report(cluster string, o *order) backends.ClusterObservation {
 	return c
 }
 
-// statusOf is what a CloneSet's status says.
+// statusOf is what a StatefulSet's status says.
 func statusOf(m memberReport) map[string]any {
 	return map[string]any{
 		"observedGeneration": int64(m.seen), "replicas": int64(m.ran), "readyReplicas": int64(m.ready), "updatedReplicas": int64(m.updated),
@@ -329,6 +349,12 @@ func readFacts(side *pass.Side) (known map[string]facts, selected []string, sett
 		known[c.Name] = f
 	}
 	if side.Observed != nil {
+		for name, versions := range side.Observed.Selection.Serves {
+			if f, is := known[name]; is {
+				f.Older = len(versions) == 1
+				known[name] = f
+			}
+		}
 		selected, settled = side.Observed.Selection.Clusters, side.Observed.Selection.Settled
 	}
 	return known, selected, settled

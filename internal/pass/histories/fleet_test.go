@@ -14,9 +14,13 @@ type template struct{ Image, Env string }
 type content struct {
 	template
 	Replicas int
+	// Newer is true when it is written in the newer of the kind's two versions.
+	Newer bool
 }
 
-func (c content) String() string { return fmt.Sprintf("%d of %s/%s", c.Replicas, c.Image, c.Env) }
+func (c content) String() string {
+	return fmt.Sprintf("%d of %s/%s%s", c.Replicas, c.Image, c.Env, flag(c.Newer, " as the newer version"))
+}
 
 // object is a member object.
 type object struct {
@@ -84,6 +88,8 @@ type facts struct {
 	Tainted time.Time
 	Ready   bool
 	Since   time.Time
+	// Older is true as long as the cluster serves nothing but the older version of the kind.
+	Older bool
 }
 
 // cluster is a member cluster as it is.
@@ -92,6 +98,7 @@ type cluster struct {
 	label     bool
 	taint     string
 	reachable bool
+	older     bool
 	// joined and hidden are by backend: one it has left, or one that it does not list until a moment.
 	left   map[string]bool
 	hidden map[string]time.Time

@@ -264,5 +264,12 @@ func found() map[string]history {
 			{Do: "backend", S: "ocm"}, {Do: "label", N: 1}, {Wait: 1}, {Do: "approve change"}, {Wait: 2, Do: "label off", S: "c3"},
 			{Do: "label off", S: "c5"},
 		}},
+		"half of what runs goes, and what an edit has raised stays without its label": {Clusters: 5, Workloads: 1, Steps: []step{
+			{Do: "label", N: 1}, {Do: "create"}, {Wait: 9}, {Do: "label off", S: "c1"}, {Wait: 1, Do: "names", S: "c1 c4"}, {Wait: 13, Luck: 1},
+			{Do: "divided"}, {Do: "label off", S: "c4"}, {Do: "label off", S: "c5"}, {Wait: 3, Luck: 2},
+		}},
+		"the management cluster is rebuilt, and the newer version is asked for that a cluster does not serve": {Clusters: 1, Workloads: 1, Steps: []step{
+			{Do: "older", S: "c1"}, {Do: "create"}, {Wait: 6, Do: "version", N: 1}, {Do: "rebuilt"}, {Wait: 6},
+		}},
 	}
 }

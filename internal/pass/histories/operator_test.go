@@ -187,11 +187,17 @@ func (w *world) decide(s *slot, info *passInfo) *pass.Decision {
 	w.op.fresh = false
 	if b := w.backend(info.backend); b != nil {
 		info.known, info.selected, info.settled = readFacts(in.Sides[info.backend])
+		info.settled = info.settled && !refusesVersion(d)
 	}
 	w.tell("  pass %d of %s reads generation %d, knows %s, chosen %v: %d orders, %v", info.id, s.name, info.generation, told(info.known),
 		info.selected, len(d.Orders), d.Err())
 	w.oracle.read(info)
 	return d
+}
+
+// refusesVersion tells whether a pass has decided nothing because the spec asks for a version that a cluster does not serve.
+func refusesVersion(d *pass.Decision) bool {
+	return d.Err() != nil && strings.Contains(d.Err().Error(), "serve the other version")
 }
 
 func told(known map[string]facts) string {

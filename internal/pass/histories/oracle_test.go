@@ -380,6 +380,14 @@ func (o *oracle) memberWrite(c *cluster, _ *slot, before, after *object, by *pas
 	}
 }
 
+// unserved judges that what runs on a cluster is not asked for in a version of which the pass had read that the cluster does not serve it.
+// Once the record was lost, nobody knows in which version it runs, nor what a cluster has that left and is back.
+func (o *oracle) unserved(c *cluster, live *object, by *passInfo) {
+	if l := o.laws[by.uid]; by.known[c.name].Older && !l.forgotten && l.madeAnew == 0 && !o.everLeft(l, c.name) {
+		o.violate(l, c.name, "version", "%s is to be of a version that the cluster does not serve, by pass %d", describe(live), by.id)
+	}
+}
+
 // pauses tells whether nothing is to change on a cluster.
 func (s spec) pauses(name string) bool { return slices.Contains(s.Paused, name) }
 
@@ -1024,7 +1032,7 @@ func (o *oracle) judgeShare(l *law, v spec, c *cluster, before, after *object, b
 		if now == 0 && chooses(v, name, l.baseFacts[name]) && !by.chosen(v, name) &&
 			!v.excludes(name) && !o.unwanted(l, v, name, by) && !l.takenOut(v, name, by) && !left[name] {
 			gone += min(base, asked[name])
-		} else if live != nil && name != c.name && by.chosen(v, name) {
+		} else if live != nil && name != c.name && (by.chosen(v, name) || !o.beingLeft(l, name)) {
 			stays += max(min(base, now), live.Replicas) // an edit may have raised it
 		} else {
 			stays += min(base, now)

@@ -27,6 +27,8 @@ type spec struct {
 	Replicas int
 	// Image and Env are what pods run; each edit takes a number that was never used before.
 	Image, Env int
+	// Newer has the workload written in the newer of its kind's versions.
+	Newer bool
 	// Over are environments of clusters that have their own.
 	Over map[string]int
 	// Own are the replicas of clusters that have a number of their own.
@@ -167,9 +169,17 @@ func (s spec) migration() *v1alpha1.MigrationStrategy {
 	return m
 }
 
+// versionOf is one of the two versions of the kind.
+func versionOf(newer bool) string {
+	if newer {
+		return "v1beta1"
+	}
+	return "v1alpha1"
+}
+
 func (s spec) template() []byte {
 	raw, err := json.Marshal(map[string]any{
-		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+		"apiVersion": "apps.kruise.io/" + versionOf(s.Newer), "kind": "StatefulSet",
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "w"}},
 			"template": map[string]any{
@@ -240,6 +250,8 @@ func (s *spec) set(do step) {
 		s.Image = do.N
 	case "env":
 		s.Env = do.N
+	case "version":
+		s.Newer = do.N > 0
 	case "over":
 		if s.Over == nil {
 			s.Over = map[string]int{}

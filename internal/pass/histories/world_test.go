@@ -112,7 +112,7 @@ func (w *world) truth(b *backend, name string) facts {
 	if c.left[b.name] || w.now.Before(c.hidden[b.name]) {
 		return facts{}
 	}
-	f := facts{Known: true, Label: c.label, Ready: c.reachable, Since: w.now, Taint: c.taint}
+	f := facts{Known: true, Label: c.label, Ready: c.reachable, Since: w.now, Taint: c.taint, Older: c.older}
 	if c.taint != "" {
 		f.Tainted = w.now
 	}
@@ -351,7 +351,7 @@ func (w *world) foreign(s *slot, do step) {
 		}
 	}
 	w.uids++
-	o := &object{content: content{template{"foreign:1", "0"}, do.N}, uid: fmt.Sprint("o", w.uids), generation: 1}
+	o := &object{content: content{template: template{"foreign:1", "0"}, Replicas: do.N}, uid: fmt.Sprint("o", w.uids), generation: 1}
 	o.seen, o.ran, o.ready, o.updated, o.running = 1, do.N, do.N, do.N, o.template
 	c.objects[s.name] = o
 }
@@ -415,6 +415,11 @@ func (w *world) doCluster(do step) bool {
 		c.reachable = false
 	case "back":
 		c.reachable = true
+	case "older":
+		// Only while there is nothing: a cluster that serves less than it did cannot be asked for what it has.
+		c.older = len(c.objects) == 0 && len(w.ordersOn(do.S)) == 0
+	case "upgrade":
+		c.older = false
 	case "leave", "join":
 		for i, b := range w.backends {
 			if do.N == 0 || do.N == i+1 {
@@ -431,6 +436,18 @@ func (w *world) doCluster(do step) bool {
 		return false
 	}
 	return true
+}
+
+// ordersOn are the workloads that any backend has something of for a cluster.
+func (w *world) ordersOn(cluster string) (slots []string) {
+	for _, b := range w.backends {
+		for at := range b.orders {
+			if at.cluster == cluster {
+				slots = append(slots, at.slot)
+			}
+		}
+	}
+	return slots
 }
 
 // doOperator is about the operator and its connections.
@@ -480,7 +497,7 @@ func (w *world) heal() {
 	}
 	for _, name := range w.names {
 		c := w.clusters[name]
-		c.reachable = true
+		c.reachable, c.older = true, false
 		clear(c.hidden)
 	}
 }
