@@ -38,7 +38,7 @@ export KUBERNETES ?=
 BIN := bin
 CHART := charts/fleetworkload
 TOOLS := hack/tools/go.mod hack/tools/go.sum
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md docs/hand-over.svg
 MODULES := . hack/tools hack/images hack/krew hack/monitoring $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
 
 # say prints a step with the time, so that a log shows where it went.
@@ -100,6 +100,10 @@ api-reference: $(BIN)/crd-ref-docs ## Generate docs/api-reference.md
 .PHONY: metrics-reference
 metrics-reference: ## Generate docs/metrics.md
 	@go run ./hack/metrics
+
+.PHONY: pictures
+pictures: ## Draw docs/hand-over.svg
+	@go run ./hack/picture
 
 ##@ Test
 
@@ -221,7 +225,7 @@ verify: ## Check that everything generated is up to date, formatted, tidy, linte
 .PHONY: verify-generated
 verify-generated:
 	@$(say) 'generated files'
-	@$(MAKE) generate manifests api-reference metrics-reference
+	@$(MAKE) generate manifests api-reference metrics-reference pictures
 	@hack/unchanged $(GENERATED)
 
 .PHONY: verify-format
