@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -783,5 +784,40 @@ func TestValuesInDocs(t *testing.T) {
 	}
 	if rendered < 2 {
 		t.Errorf("rendered %d values", rendered)
+	}
+}
+
+// TestDocumentedChart renders the example of the page, which shows what comes out.
+func TestDocumentedChart(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/gitops.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(language, begin string) string {
+		t.Helper()
+		_, rest, found := strings.Cut(string(text), "```"+language+"\n# "+begin+"\n")
+		content, _, ends := strings.Cut(rest, "```")
+		if !found || !ends {
+			t.Fatalf("the page has no block that begins with %s", begin)
+		}
+		return content
+	}
+	values, err := chartutil.ReadValues([]byte(block("yaml", "charts/shop/values.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(values, chartutil.Values{"tag": "1.4", "partition": "25%"})
+	const template = "templates/web.yaml"
+	shop := &helmchart.Chart{
+		Metadata:  &helmchart.Metadata{Name: "shop", Version: "1.0.0", APIVersion: helmchart.APIVersionV2},
+		Templates: []*helmchart.File{{Name: template, Data: []byte(block("text", "charts/shop/"+template))}},
+	}
+	rendered, err := engine.Render(shop, chartutil.Values{"Values": values, "Release": chartutil.Values{"Name": "shop"}, "Chart": shop.Metadata})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := block("yaml", "helm template shop charts/shop --set tag=1.4 --set partition=25%")
+	if got := rendered["shop/"+template]; got != want {
+		t.Errorf("the page shows\n%s\nhelm renders\n%s", want, got)
 	}
 }
