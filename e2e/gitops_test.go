@@ -127,6 +127,7 @@ var _ = Describe("A GitOps controller that applies all the time", Label("gitops"
 			inGit[backend], all[backend] = fw, fw.DeepCopy()
 			git[backend].commit(fw, autoscaler(fw, 10))
 			git[backend].applied(ctx, 2)
+			kubectl(ctx, "scale", "fleetworkload/"+fw.Name, "-n", namespace, "--replicas=1") // once: see docs/autoscaling.md
 		}
 		each := func(do func(g *gitOps, inGit, live *v1alpha1.FleetWorkload)) {
 			for _, backend := range backends {

@@ -267,6 +267,7 @@ func (n *newcomer) commandLine() walk {
 		"kubectl fw -n demo status cloneset-karmada --watch | cat":                                              {why: "it goes on until it is interrupted"},
 		"kubectl rollout undo":           {why: mention},
 		"kubectl rollout restart":        {why: mention},
+		"kubectl logs":                   {why: mention},
 		"kubectl apply":                  {why: mention},
 		"kubectl apply --server-side":    {why: mention},
 		"kubectl apply --dry-run=server": {why: mention},

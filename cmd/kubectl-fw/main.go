@@ -57,8 +57,8 @@ func newRoot(called string, streams genericiooptions.IOStreams) *cobra.Command {
 	hideRareFlags(root.PersistentFlags())
 	root.AddCommand(newGetCommand(flags, streams), newStatusCommand(flags, streams), newEventsCommand(flags, streams), newMigrateCommand(flags, streams),
 		newApproveCommand(flags, streams), newHistoryCommand(flags, streams), newUndoCommand(flags, streams), newRestartCommand(flags, streams),
-		newSuspendCommand(flags, streams), newResumeCommand(flags, streams), newPlanCommand(flags, streams), newRenderCommand(flags, streams),
-		newImportCommand(flags, streams), newInterpretCommand(streams), newBackendCommand(flags, streams), newKubeconfigCommand(flags, streams),
+		newLogsCommand(flags, streams), newSuspendCommand(flags, streams), newResumeCommand(flags, streams), newPlanCommand(flags, streams),
+		newRenderCommand(flags, streams), newImportCommand(flags, streams), newInterpretCommand(streams), newBackendCommand(flags, streams), newKubeconfigCommand(flags, streams),
 		newDoctorCommand(flags, streams))
 	for _, sub := range root.Commands() {
 		sub.Example = strings.ReplaceAll(sub.Example, "kubectl-fw", root.DisplayName())
