@@ -73,6 +73,7 @@ func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 	var opts planOptions
 	cmd := &cobra.Command{
 		Use:               "plan (NAME | -f FILE --config FILE)",
+		Aliases:           []string{"diff"},
 		Short:             "Print what a change comes to on each cluster, and approve it",
 		Long:              planLong,
 		Example:           planExample,
