@@ -139,6 +139,7 @@ var _ = Describe("A GitOps controller that applies all the time", Label("gitops"
 		By("applying what is there")
 		generations := map[string]int64{}
 		each(func(_ *gitOps, _, live *v1alpha1.FleetWorkload) { generations[live.Name] = live.Generation })
+		converged(ctx, o)
 		o.journal.Reset()
 		each(func(g *gitOps, _, live *v1alpha1.FleetWorkload) {
 			g.applied(ctx, 5)
