@@ -10,7 +10,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
@@ -60,14 +59,7 @@ func (o interpretOptions) run(streams genericiooptions.IOStreams) error {
 	if o.output != "" && o.output != "json" {
 		return fmt.Errorf("--output %q: choose json, or leave it out for text", o.output)
 	}
-	var cfg config.Configuration
-	if o.config != "" {
-		var err error
-		if cfg, err = config.Load(o.config); err != nil {
-			return err
-		}
-	}
-	kinds, err := cfg.Registry()
+	kinds, err := kindsIn(o.config)
 	if err != nil {
 		return err
 	}

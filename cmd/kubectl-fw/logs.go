@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/internal/config"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 )
 
@@ -52,14 +51,7 @@ func newLogsCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 			if cmd.ArgsLenAtDash() != 1 && len(args) > 1 {
 				return errors.New("one name is wanted; flags of kubectl logs stand after --")
 			}
-			var cfg config.Configuration
-			if path != "" {
-				var err error
-				if cfg, err = config.Load(path); err != nil {
-					return err
-				}
-			}
-			kinds, err := cfg.Registry()
+			kinds, err := kindsIn(path)
 			if err != nil {
 				return err
 			}
@@ -97,11 +89,7 @@ func printLogs(ctx context.Context, c client.Client, key client.ObjectKey, kinds
 			continue
 		}
 		there = append(there, row.Name)
-		context := row.Name
-		if other, named := opts.contexts[row.Name]; named {
-			context = other
-		}
-		words := append([]string{"kubectl", "--context", context, "-n", fw.Namespace, "logs"}, append(pods, flags...)...)
+		words := append([]string{"kubectl", "--context", cmp.Or(opts.contexts[row.Name], row.Name), "-n", fw.Namespace, "logs"}, append(pods, flags...)...)
 		for i, word := range words {
 			words[i] = shellWord(word)
 		}

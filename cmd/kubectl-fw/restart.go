@@ -44,14 +44,7 @@ func newRestartCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var cfg config.Configuration
-			if path != "" {
-				var err error
-				if cfg, err = config.Load(path); err != nil {
-					return err
-				}
-			}
-			kinds, err := cfg.Registry()
+			kinds, err := kindsIn(path)
 			if err != nil {
 				return err
 			}
@@ -64,6 +57,18 @@ func newRestartCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 	}
 	cmd.Flags().StringVar(&path, "config", "", "the operator's configuration file, for the kinds that it describes")
 	return cmd
+}
+
+// kindsIn are the kinds that are known with the operator's configuration in a file, or without one.
+func kindsIn(path string) (*interpreter.Registry, error) {
+	var cfg config.Configuration
+	if path != "" {
+		var err error
+		if cfg, err = config.Load(path); err != nil {
+			return nil, err
+		}
+	}
+	return cfg.Registry()
 }
 
 func restart(ctx context.Context, c client.Client, key client.ObjectKey, kinds *interpreter.Registry, now time.Time, out io.Writer) error {
