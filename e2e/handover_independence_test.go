@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -151,6 +152,7 @@ var _ = Describe("A workload whose kind came to the members through a backend", 
 			_, err := world.kubectlWith(ctx, gadgets, lab.Karmada, "delete", "-f", "-")
 			Expect(err).NotTo(HaveOccurred())
 			for _, name := range world.members {
+				forgotten(ctx, name, "gadgets."+gadget.gvk.Group)
 				gone(ctx, member(name), definitionGVK, "", "gadgets."+gadget.gvk.Group)
 			}
 		}, NodeTimeout(4*time.Minute))
@@ -225,3 +227,20 @@ var _ = Describe("A workload whose kind came to the members through a backend", 
 		Expect(r.objects(ctx)[name].GetUID()).To(Equal(before))
 	}, SpecTimeout(12*time.Minute))
 })
+
+// forgotten waits until Karmada has no Work for a member that carries an object of that name: while there is one, Karmada makes the object
+// again when somebody deletes it on the member (recreateResourceIfNeeded in its pkg/controllers/status/work_status_controller.go).
+func forgotten(ctx context.Context, member, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		works, err := list(ctx, controlOf("karmada"), workGVK, client.InNamespace("karmada-es-"+member))
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, work := range works {
+			manifests, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+			for _, manifest := range manifests {
+				carried, _, _ := unstructured.NestedString(manifest.(map[string]any), "metadata", "name")
+				g.Expect(carried).NotTo(Equal(name), work.GetName())
+			}
+		}
+	}).WithTimeout(readyTimeout).Should(Succeed())
+}
