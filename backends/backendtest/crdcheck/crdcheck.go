@@ -4,6 +4,7 @@ package crdcheck
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -54,11 +55,30 @@ func Load(tb testing.TB, module string, patterns ...string) Schemas {
 	if err != nil {
 		tb.Fatalf("find module %s: %v", module, err)
 	}
+	return load(tb, strings.TrimSpace(string(out)), patterns)
+}
+
+// LoadDownloaded is Load for a version of a module that is none of ours: it is downloaded, and has to have that checksum.
+func LoadDownloaded(tb testing.TB, version, sum string, patterns ...string) Schemas {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), "go", "mod", "download", "-json", version).Output()
+	var found struct{ Dir, Sum, Error string }
+	if decoding := json.Unmarshal(out, &found); decoding != nil || found.Error != "" {
+		tb.Fatalf("download %s: %v: %v: %s", version, err, decoding, found.Error)
+	}
+	if found.Sum != sum {
+		tb.Fatalf("the checksum of %s is %s, want %s", version, found.Sum, sum)
+	}
+	return load(tb, found.Dir, patterns)
+}
+
+func load(tb testing.TB, dir string, patterns []string) Schemas {
+	tb.Helper()
 	schemas := Schemas{}
 	for _, pattern := range patterns {
-		files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), pattern))
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil || len(files) == 0 {
-			tb.Fatalf("nothing in %s matches %s: %v", module, pattern, err)
+			tb.Fatalf("nothing in %s matches %s: %v", dir, pattern, err)
 		}
 		for _, file := range files {
 			if err := schemas.read(file); err != nil {
