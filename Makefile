@@ -192,9 +192,9 @@ bench-shape: ## The same with few and at once: nothing is refused, and nothing i
 	@source hack/phase.bash; phase 'few FleetWorkloads on simulated clusters' go run ./hack/bench -scale 4x8 -rest 5s -shape
 
 .PHONY: bench-karmada
-bench-karmada: ## Measure workloads on Karmada with three real members beside plain Karmada (WORKLOADS=60; LAB_DIR=.lab reuses a fleet without an operator)
+bench-karmada: ## Measure workloads on Karmada with three real members, or CLUSTERS=100 simulated ones, beside plain Karmada (WORKLOADS=60; LAB_DIR=.lab reuses a fleet without an operator)
 	@$(say) 'workloads on Karmada' >&2
-	@go run ./hack/bench -karmada $(or $(WORKLOADS),60) -fleet "$${LAB_DIR:-}"
+	@go run ./hack/bench -karmada $(or $(WORKLOADS),60) -registered $(or $(CLUSTERS),0) -fleet "$${LAB_DIR:-}"
 
 .PHONY: bench-migration
 bench-migration: ## Measure hand-overs of 1 and 100 FleetWorkloads on a fleet of its own (LAB_DIR=.lab reuses one without an operator)

@@ -92,7 +92,13 @@ func memberObject(work *workv1.ManifestWork, manifest workv1.Manifest) (map[stri
 		"uid": "member-" + string(work.UID), "generation": work.Generation,
 		"ownerReferences": []any{map[string]any{"kind": "AppliedManifestWork", "name": work.Name}},
 	})
-	status := map[string]any{"observedGeneration": work.Generation, "updateRevision": "new", "currentRevision": "new"}
+	object["status"] = running(object, work.Generation)
+	return object, nil
+}
+
+// running is the status of a workload all of whose pods run.
+func running(object map[string]any, generation int64) map[string]any {
+	status := map[string]any{"observedGeneration": generation, "updateRevision": "new", "currentRevision": "new"}
 	if spec, _ := object["spec"].(map[string]any); spec["replicas"] != nil {
 		for _, counter := range []string{
 			"replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas",
@@ -101,8 +107,7 @@ func memberObject(work *workv1.ManifestWork, manifest workv1.Manifest) (map[stri
 			status[counter] = spec["replicas"]
 		}
 	}
-	object["status"] = status
-	return object, nil
+	return status
 }
 
 // paths keeps parsed JSONPaths: there are few, and each is evaluated for every cluster.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/e2e/lab"
 )
 
 // handOverPatience is how long any step of a hand-over of many may take: creation, the moves, deletion.
@@ -35,7 +36,7 @@ func handOvers(ctx context.Context, o options, progress io.Writer) (ok bool, err
 	if err != nil {
 		return false, err
 	}
-	fleet, release, err := testFleet(ctx, o.fleet, progress)
+	fleet, release, err := testFleet(ctx, o.fleet, lab.DefaultMembers, progress)
 	if err != nil {
 		return false, err
 	}
@@ -105,7 +106,7 @@ func (s *stage) create(ctx context.Context, namespace string, n int) error {
 		return err
 	}
 	replicas := int32(1)
-	err := s.parallel(ctx, n, func(i int) error {
+	err := parallel(ctx, n, func(i int) error {
 		name := fmt.Sprintf("web-%03d", i)
 		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		fw.Spec = v1alpha1.FleetWorkloadSpec{
@@ -194,7 +195,7 @@ func (s *stage) switchAll(ctx context.Context, namespace, to string) ([]time.Dur
 	starts := make([]time.Time, len(list.Items))
 	switched := make(chan error, 1)
 	go func() {
-		switched <- s.parallel(ctx, len(list.Items), func(i int) error {
+		switched <- parallel(ctx, len(list.Items), func(i int) error {
 			starts[i] = time.Now()
 			before := list.Items[i].DeepCopy()
 			list.Items[i].Spec.Backend = to
@@ -302,7 +303,7 @@ func (s *stage) awaitQuiet(ctx context.Context, namespace string) error {
 }
 
 // parallel calls f for 0 to n-1, a few at once.
-func (s *stage) parallel(ctx context.Context, n int, f func(i int) error) error {
+func parallel(ctx context.Context, n int, f func(i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, writers, n, func(i int) { errs[i] = f(i) })
 	return errors.Join(append(errs, ctx.Err())...)

@@ -8,7 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	karmadaclusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-io/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
+	karmadaworkv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -129,7 +133,8 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, clusterv1.Install, clusterv1beta1.Install,
-		clusterv1beta2.Install, workv1.Install, workv1alpha1.Install, policyv1alpha1.Install,
+		clusterv1beta2.Install, workv1.Install, workv1alpha1.Install, policyv1alpha1.Install, karmadaclusterv1alpha1.Install, karmadaworkv1alpha1.Install,
+		configv1alpha1.Install, coordinationv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("scheme of the hub: %w", err)

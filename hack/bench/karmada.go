@@ -25,6 +25,9 @@ type beside struct {
 	*stage
 	n     int
 	lines []scaleLine
+	// clusters are where they go, by Karmada's names; registered are those of them that are simulated, nil when none is.
+	clusters   []string
+	registered *registered
 }
 
 // onKarmada prints a line for each figure, and tells whether all are within their bars.
@@ -33,7 +36,11 @@ func onKarmada(ctx context.Context, o options, progress io.Writer) (ok bool, err
 	if err != nil || n < 1 {
 		return false, fmt.Errorf("-karmada %q: write a number above 0, such as 60", o.karmada)
 	}
-	fleet, release, err := testFleet(ctx, o.fleet, progress)
+	members := lab.DefaultMembers
+	if o.registered > 0 {
+		members = 1
+	}
+	fleet, release, err := testFleet(ctx, o.fleet, members, progress)
 	if err != nil {
 		return false, err
 	}
@@ -44,6 +51,11 @@ func onKarmada(ctx context.Context, o options, progress io.Writer) (ok bool, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	b := &beside{stage: s, n: n}
+	end, err := b.choose(ctx, fleet, o.registered)
+	if err != nil {
+		return false, err
+	}
+	defer end()
 	if err := b.run(ctx, o.rounds); err != nil {
 		return false, fmt.Errorf("%d workloads on Karmada: %w\nlast lines of the operator's log:\n%s", n, err, s.operator.tail(20))
 	}
@@ -53,6 +65,27 @@ func onKarmada(ctx context.Context, o options, progress io.Writer) (ok bool, err
 		fmt.Println(line)
 	}
 	return ok, nil
+}
+
+// choose takes the fleet's members as clusters, or registers simulated ones, which answer until the end.
+func (b *beside) choose(ctx context.Context, fleet *lab.Fleet, simulated int) (end func(), err error) {
+	if simulated == 0 {
+		for _, m := range fleet.Members() {
+			b.clusters = append(b.clusters, m.KarmadaName)
+		}
+		return func() {}, nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	b.registered, err = startRegistered(ctx, fleet, b.others[lab.Karmada], simulated, b.progress)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	b.clusters = b.registered.names
+	return func() {
+		stop()
+		b.registered.ended.Wait()
+	}, nil
 }
 
 // taken is what one step took.
@@ -85,7 +118,7 @@ func (b *beside) run(ctx context.Context, rounds int) error {
 				fmt.Fprintf(b.progress, "%s %s: %.1fs\n%s", side.name, step, took.clock.Seconds(), move{load: loadAverage(), effort: took.effort, writes: took.writes}.detail())
 				side.took[step] = append(side.took[step], took)
 			}
-			if err := b.clear(ctx, namespace, side.name == "plain"); err != nil {
+			if err := errors.Join(b.clear(ctx, namespace, side.name == "plain"), b.worksGone(ctx, namespace)); err != nil {
 				return err
 			}
 		}
@@ -111,7 +144,7 @@ func (b *beside) compare(step string, plain, ours []taken) {
 	}
 	each := float64(b.n * len(ours))
 	b.lines = append(b.lines,
-		scaleLine{name: fmt.Sprintf("%s %d on Karmada, beside plain Karmada", step, b.n), value: clock(ours) / clock(plain), bar: 1.2},
+		scaleLine{name: fmt.Sprintf("%s %d on %d clusters of Karmada, beside plain Karmada", step, b.n, len(b.clusters)), value: clock(ours) / clock(plain), bar: 1.2},
 		scaleLine{name: step + ", writes for each FleetWorkload", value: writes / each, bar: 8},
 		scaleLine{name: step + ", passes for each FleetWorkload", value: passes / each, bar: 10})
 }
@@ -151,14 +184,14 @@ func (b *beside) measure(ctx context.Context, do, ready func() error) (taken, er
 
 func (b *beside) ours(ctx context.Context, namespace, step string) error {
 	replicas := int32(1)
-	return b.parallel(ctx, b.n, func(i int) error {
+	return parallel(ctx, b.n, func(i int) error {
 		name := fmt.Sprintf("web-%03d", i)
 		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		if step == "change" {
 			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": json.RawMessage(manifest(name, secondImage))}})
 			return errors.Join(err, b.hub.Patch(ctx, fw, client.RawPatch(types.MergePatchType, patch)))
 		}
-		fw.Spec = v1alpha1.FleetWorkloadSpec{Backend: toKarmada, Replicas: &replicas, Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{}}}
+		fw.Spec = v1alpha1.FleetWorkloadSpec{Backend: toKarmada, Replicas: &replicas, Placement: v1alpha1.Placement{Clusters: &v1alpha1.ClusterSelector{Names: b.clusters}}}
 		fw.Spec.Template.Raw = manifest(name, firstImage)
 		return b.hub.Create(ctx, fw)
 	})
@@ -185,7 +218,7 @@ func (b *beside) plain(ctx context.Context, namespace, step string) error {
 			return fmt.Errorf("create namespace %s on Karmada: %w", namespace, err)
 		}
 	}
-	return b.parallel(ctx, b.n, func(i int) error {
+	return parallel(ctx, b.n, func(i int) error {
 		workload, policy, err := b.workload(namespace, i, step)
 		if err != nil {
 			return err
@@ -214,10 +247,7 @@ func (b *beside) workload(namespace string, i int, step string) (*unstructured.U
 	}
 	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: workload.GetAPIVersion(), Kind: workload.GetKind(), Name: name}}
-	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{}
-	for member := range b.members {
-		policy.Spec.Placement.ClusterAffinity.ClusterNames = append(policy.Spec.Placement.ClusterAffinity.ClusterNames, member)
-	}
+	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: b.clusters}
 	return workload, policy, nil
 }
 
@@ -234,8 +264,8 @@ func (b *beside) plainReady(ctx context.Context, namespace string) error {
 	for _, workload := range list.Items {
 		observed, _, _ := unstructured.NestedInt64(workload.Object, "status", "observedGeneration")
 		ready, _, _ := unstructured.NestedInt64(workload.Object, "status", "updatedReadyReplicas")
-		if observed != workload.GetGeneration() || ready != int64(len(b.members)) {
-			return fmt.Errorf("%s: generation %d of %d, %d of %d ready", workload.GetName(), observed, workload.GetGeneration(), ready, len(b.members))
+		if observed != workload.GetGeneration() || ready != int64(len(b.clusters)) {
+			return fmt.Errorf("%s: generation %d of %d, %d of %d ready", workload.GetName(), observed, workload.GetGeneration(), ready, len(b.clusters))
 		}
 	}
 	return nil
@@ -262,4 +292,12 @@ func (b *beside) clear(ctx context.Context, namespace string, plain bool) error 
 		return err
 	})
 	return errors.Join(err, b.removeNamespace(ctx, namespace))
+}
+
+// worksGone waits until nothing of a namespace is left for simulated clusters.
+func (b *beside) worksGone(ctx context.Context, namespace string) error {
+	if b.registered == nil {
+		return nil
+	}
+	return pollFor(ctx, handOverPatience, "the end of all Works", func() error { return b.registered.worksGone(ctx, namespace) })
 }

@@ -32,6 +32,8 @@ func main() {
 	flag.StringVar(&o.scale, "scale", "", "how many FleetWorkloads on how many simulated clusters to measure, such as 300x100, in place of all comparisons")
 	flag.StringVar(&o.karmada, "karmada", "",
 		"how many workloads, such as 60, to bring to Karmada's members on the test fleet, beside plain Karmada, in place of all comparisons")
+	flag.IntVar(&o.registered, "registered", 0,
+		"with -karmada, bring them to so many simulated clusters that are registered with Karmada, instead of its members")
 	flag.BoolVar(&o.copied, "copied", false,
 		"with -scale, have them created on one cluster only and copied to the others, and measure what comes after a creation")
 	flag.BoolVar(&o.shape, "shape", false, "with -scale, fail only for what must be so at any size, on any machine")
@@ -50,6 +52,7 @@ func main() {
 
 type options struct {
 	clusters, rounds int
+	registered       int
 	onlyFanOut       bool
 	migrations       string
 	fleet            string

@@ -46,8 +46,8 @@ const (
 	toHub        = "hub"
 )
 
-// testFleet opens the fleet in the folder, or starts one, which release removes.
-func testFleet(ctx context.Context, dir string, progress io.Writer) (fleet *lab.Fleet, release func() error, err error) {
+// testFleet opens the fleet in the folder, or starts one with so many members, which release removes.
+func testFleet(ctx context.Context, dir string, members int, progress io.Writer) (fleet *lab.Fleet, release func() error, err error) {
 	if dir != "" {
 		fleet, err = lab.Open(dir)
 		return fleet, func() error { return nil }, err
@@ -55,7 +55,7 @@ func testFleet(ctx context.Context, dir string, progress io.Writer) (fleet *lab.
 	if dir, err = os.MkdirTemp("", "fleetworkload-bench-"); err != nil {
 		return nil, nil, fmt.Errorf("make a folder: %w", err)
 	}
-	fleet, err = lab.Up(ctx, lab.Options{Dir: filepath.Join(dir, "fleet"), Out: progress})
+	fleet, err = lab.Up(ctx, lab.Options{Dir: filepath.Join(dir, "fleet"), Members: members, Out: progress})
 	release = func() error {
 		started, err := lab.Open(filepath.Join(dir, "fleet"))
 		if err == nil {
