@@ -78,6 +78,11 @@ func (d *Driver) advance(
 	if err != nil {
 		return backends.Progress{}, err
 	}
+	live.companionsMove = first.moving
+	if live.isNew() {
+		live.plain = true
+		live.plain = want.createsAtOnce(held, live) && d.isPlain(ctx, held.Query)
+	}
 	want, again := want.asking(live, clusters, held.Query, now)
 	step := decide(held, want, live)
 	if len(step.writes) > 0 {

@@ -239,6 +239,24 @@ type carrierStep struct {
 	create, patch *workv1alpha1.Work
 	// pending says what is awaited and comes soon; blocked says what may last, of this cluster alone.
 	pending, blocked string
+	// live is what it was decided on; nil where there is none.
+	live *workv1alpha1.Work
+}
+
+// deliveredWithin is how long after its Dispatching condition has turned True a Work may not have been delivered. Karmada writes the member right
+// after the condition, and tells of what it could not write (Reconcile in pkg/controllers/execution).
+const deliveredWithin = 5 * time.Second
+
+// moving tells whether a change may not have reached the cluster yet. Only of the first time Karmada says that it has, as the Applied condition
+// stays True from then on.
+func (s carrierStep) moving(now time.Time) bool {
+	if s.live == nil {
+		return false
+	}
+	w := newWork(s.live)
+	dispatched, applied := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkDispatching), w.applied()
+	return dispatched != nil && now.Sub(dispatched.LastTransitionTime.Time) < deliveredWithin &&
+		(applied == nil || !applied.LastTransitionTime.After(dispatched.LastTransitionTime.Time))
 }
 
 // nextCarrier decides the next step. It is pure. ready is true when the cluster is in contact.

@@ -66,11 +66,14 @@ type first struct {
 	pending []string
 	// blocked are the clusters that cannot have the workload for now, with the reason.
 	blocked map[string]string
+	// moving is true when a change of one may not have reached its cluster yet, see justDispatched.
+	moving bool
 }
 
 // applyCarriers takes the next step with every companion on every target.
 func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fleet backends.Fleet) (first, error) {
 	out := first{blocked: map[string]string{}}
+	now := time.Now()
 	var errs []error
 	namespace, written := false, renderings{}
 	for _, t := range desired.Targets {
@@ -80,6 +83,7 @@ func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fl
 			}
 			step, err := d.applyCarrier(ctx, desired, t, c, fleet.InContact(t.Cluster), &namespace, written)
 			errs = append(errs, err)
+			out.moving = out.moving || step.moving(now)
 			if step.pending != "" {
 				out.pending = append(out.pending, t.Cluster+": "+step.pending)
 			}
@@ -111,7 +115,7 @@ func (d *Driver) applyCarrier(
 		return step, d.patchCarrier(ctx, live, step.patch, c)
 	}
 	step, err := nextCarrier(live, want, desired.Key, ready)
-	if err != nil {
+	if step.live = live; err != nil {
 		return step, err
 	}
 	if step.create != nil {

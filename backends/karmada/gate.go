@@ -36,7 +36,8 @@ import (
 //	5 the policy is final: the suspension is lifted, but for held clusters and observed ones
 //
 // A Work that is on its way out is not waited for: it is deleted from the member whatever the suspension says, and with
-// its cluster lost it would keep all others waiting. A template that changes alone does without, see ofTemplateAlone.
+// its cluster lost it would keep all others waiting. What is one object does without: a template that changes alone, see ofTemplateAlone, and
+// a new one that is the same for all clusters, see createsAtOnce.
 
 // write is one write of a decision.
 type write struct {
@@ -120,6 +121,11 @@ func (s state) next() decision {
 			return decision{waiting: "Karmada to take up that it has taken over what is on " + list(overwritten)}
 		case final && live.override != nil && !want.needsOverride:
 			return decision{writes: []write{{object: live.override, remove: true}}}
+		case final && s.uncreated():
+			if reason := unfinished(s.desired, s.want, s.live); reason != "" {
+				return decision{waiting: reason}
+			}
+			return decision{waiting: "Karmada to render the manifests"}
 		case final && missed(live):
 			return decision{waiting: "Karmada to take up the end of the change"}
 		case final && len(s.unrendered()) > 0:
@@ -176,17 +182,20 @@ func (s state) lift() decision {
 }
 
 // create writes a workload that Karmada has nothing of yet. Its policy suspends dispatching from the start, so the first
-// manifests are checked before a member sees them.
+// manifests are checked before a member sees them, but where there is nothing to check.
 func (s state) create() decision {
 	var d decision
 	if s.overrideStale {
 		d.writes = append(d.writes, write{object: s.want.override})
 	}
-	closed := gated(s.want.policy)
-	if !ssa.UpToDate(s.live.policy, closed) {
+	policy := gated(s.want.policy)
+	if s.want.createsAtOnce(s.desired, s.live) && len(s.spared) == 0 {
+		policy = s.want.policy
+	}
+	if !ssa.UpToDate(s.live.policy, policy) {
 		// The template comes only once this has been seen: Karmada must not find it before the policy, or another policy
 		// may claim it.
-		d.writes = append(d.writes, write{object: closed})
+		d.writes = append(d.writes, write{object: policy})
 		d.waiting = "the PropagationPolicy to be seen"
 		return d
 	}

@@ -74,6 +74,8 @@ type lesson struct {
 	notes []string
 	// retains is true when Karmada has, or is to have, our interpreter of what members keep: it answers probes.
 	retains bool
+	// alone is true when Karmada reports the kind with our interpreters, and nobody else has any for it.
+	alone bool
 	// version of the customizations that this was decided on.
 	version int
 }
@@ -110,6 +112,8 @@ func learn(want *unstructured.Unstructured, installed []unstructured.Unstructure
 	want.Object["spec"].(map[string]any)["customizations"] = scripts
 	_, retains := scripts["retention"]
 	l.retains = retains && (live == nil || ours(live))
+	_, reflects := scripts["statusReflection"]
+	l.alone = reflects && len(l.notes) == 0 && live != nil && ours(live)
 	switch {
 	case live != nil && !ours(live):
 		l.notes = append(l.notes, fmt.Sprintf("note: ResourceInterpreterCustomization %s is not the operator's, and left alone", live.GetName()))

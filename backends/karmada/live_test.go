@@ -32,6 +32,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -699,4 +700,65 @@ func create(t *testing.T, c client.Client, obj client.Object) {
 	if err := c.Create(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestACreationAtOnce: a workload that is the same for all clusters is never suspended, unless an override of somebody else's would change it:
+// then members get nothing, and it is said why.
+func TestACreationAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLive(t)
+	karmada, ctx := l.backend, t.Context()
+	same := func() backends.Desired {
+		return l.desired("r0", "registry.k8s.io/pause:3.9", v1alpha1.DivisionTypeDuplicated, share{cluster: "member1", replicas: 1}, share{cluster: "member2", replicas: 1})
+	}
+	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"overrideRules": []any{map[string]any{
+		"overriders": map[string]any{"plaintext": []any{map[string]any{"path": "/spec/replicas", "operator": "replace", "value": int64(3)}}},
+	}}}}}
+	theirs.SetGroupVersionKind(scopeOf(same().Workload).override)
+	theirs.SetNamespace(l.namespace)
+	theirs.SetName("theirs")
+	if err := karmada.Create(ctx, theirs); err != nil {
+		t.Fatal(err)
+	}
+	l.until("it is said what stands against it", func() string {
+		progress, err := l.driver.Apply(ctx, same())
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.Contains(progress.Waiting, "another override policy may select this workload") {
+			return "waiting for " + progress.Waiting
+		}
+		return ""
+	})
+	for name := range l.members {
+		if made := l.member(name); made != nil {
+			t.Errorf("%s has %v", name, made)
+		}
+	}
+	if err := karmada.Delete(ctx, theirs); err != nil {
+		t.Fatal(err)
+	}
+	l.apply("without it", same())
+	l.delete("it goes", same(), v1alpha1.DeletionPolicyDelete)
+
+	l.apply("another one", same())
+	l.current("another one", same(), "member1", "member2")
+	works := &unstructured.UnstructuredList{}
+	works.SetGroupVersionKind(workv1alpha1.SchemeGroupVersion.WithKind("WorkList"))
+	if err := karmada.List(ctx, works); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, w := range works.Items {
+		if w.GetAnnotations()[workv1alpha2.ResourceBindingNamespaceAnnotationKey] != l.namespace {
+			continue
+		}
+		if seen++; w.GetGeneration() != 1 {
+			t.Errorf("Work %s/%s was written %d times", w.GetNamespace(), w.GetName(), w.GetGeneration())
+		}
+	}
+	if seen != len(l.members) {
+		t.Errorf("found %d Works", seen)
+	}
+	l.delete("it goes", same(), v1alpha1.DeletionPolicyDelete)
 }

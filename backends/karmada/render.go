@@ -52,8 +52,9 @@ type rendered struct {
 	clusters []string
 	// replicas that Karmada's scheduler gives each cluster; nil for kinds without.
 	replicas map[string]int32
-	// total is what the template asks for; nil for kinds without replicas.
-	total *int64
+	// total is what the template asks for; nil for kinds without replicas. divided tells whether the scheduler divides it.
+	total   *int64
+	divided bool
 	// held are the clusters to which nothing is dispatched, observed those of them that are observed, sorted.
 	held, observed []string
 	// probed are the clusters that are only asked what they run, sorted.
@@ -95,7 +96,7 @@ func render(desired backends.Desired, live world) (*rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rendered{template: template, clusters: l.clusters, replicas: l.replicas, total: l.total}
+	r := &rendered{template: template, clusters: l.clusters, replicas: l.replicas, total: l.total, divided: l.divided}
 	for _, t := range desired.Targets {
 		observes := t.Mode == backends.ModeObserve
 		if observes {

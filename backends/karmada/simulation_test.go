@@ -73,11 +73,12 @@ type simulation struct {
 	has     map[string]string
 	// ungated is how often the template was written alone, premature what was said of a member before it was so.
 	ungated   int
+	atOnce    int
 	premature []string
 	// same are the shares of the change before, when they are to stay.
 	same []share
-	// steady has all changes leave them as they are.
-	steady bool
+	// steady has all changes leave them as they are, simple the first one be the same for all clusters.
+	steady, simple bool
 }
 
 func newSimulation(seed uint64) *simulation {
@@ -518,7 +519,11 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 	if err != nil {
 		t.Fatal(err)
 	}
+	live.plain = s.reports && live.isNew()
 	step := decide(d, want, live)
+	if len(step.writes) == 1 && step.writes[0].object.GetKind() == "CloneSet" && live.isNew() && !suspends(policySuspension(live.policy)) {
+		s.atOnce++
+	}
 	if len(step.writes) == 1 && step.writes[0].object.GetKind() == "CloneSet" && live.binding != nil && !suspends(policySuspension(live.policy)) {
 		s.ungated++
 	}
@@ -613,10 +618,10 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("SIMULATIONS"), 10, 64); err == nil {
 		seeds = n
 	}
-	ungated := 0
+	ungated, atOnce := 0, 0
 	for seed := range seeds {
 		s := newSimulation(seed)
-		s.steady = seed%4 == 3
+		s.steady, s.simple = seed%4 == 3, seed%4 == 1 || seed%4 == 2
 		expected := map[string][]string{}
 		owners := map[string]backends.Mode{}
 		for n := range changes {
@@ -661,11 +666,12 @@ func TestOneChangeReachesAMemberOnce(t *testing.T) {
 			}
 		}
 		ungated += s.ungated
+		atOnce += s.atOnce
 	}
-	if ungated == 0 {
-		t.Error("no change was of the template alone")
+	if ungated == 0 || atOnce == 0 {
+		t.Error("no change was of the template alone, or no creation")
 	}
-	t.Logf("%d changes were of the template alone", ungated)
+	t.Logf("%d changes were of the template alone, and %d creations", ungated, atOnce)
 }
 
 // hesitate holds all clusters for a moment: a change that the next one undoes.
@@ -756,6 +762,13 @@ func expect(expected map[string][]string, owners map[string]backends.Mode, d bac
 // nextDesired is a random change, or one of the template that leaves replicas and clusters as they are. In some simulations all are of
 // the second kind: it takes two, one after the other, for a change that needs no gate.
 func (s *simulation) nextDesired(n int) backends.Desired {
+	if s.simple && n == 0 {
+		each, shares := 1+s.rand.Int32N(3), []share(nil)
+		for _, cluster := range []string{"m1", "m2", "m3", "m4"}[:1+s.rand.IntN(4)] {
+			shares = append(shares, share{cluster: cluster, replicas: each})
+		}
+		return desiredFor(revisionOf(n), "pause:"+strconv.Itoa(s.rand.IntN(3)), v1alpha1.DivisionTypeDuplicated, shares...)
+	}
 	if s.steady || n > 0 && s.rand.IntN(2) == 0 {
 		if s.same == nil {
 			for _, cluster := range []string{"m1", "m2", "m3"} {

@@ -1,27 +1,54 @@
 package karmada
 
 import (
+	"context"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
-// A new template alone needs no gate (R8): it is one object, so each Work goes from the old manifest to the new one in one write. The gate
+// A new template alone needs no gate (R8): it is one object, so each Work goes from the old manifest, or none, to the new one in one write. The gate
 // would have Karmada write each Work three times. It stays shut wherever something else takes part: another object of ours that
 // changes, replicas or clusters that the scheduler gives anew, a cluster that is held, observed, asked or left, an override of somebody else's.
 // And a report must prove by itself that it is of the new manifest, without the conditions that the gate leaves behind (R9).
+
+// createsAtOnce tells whether a workload that Karmada has nothing of needs no gate either. All clusters get the same manifest, with the same
+// number of replicas, whichever of them the scheduler takes: what Karmada renders is the template. Nothing is there that could be harmed:
+// Karmada leaves alone what it finds on a member.
+func (r *rendered) createsAtOnce(desired backends.Desired, live world) bool {
+	return live.isNew() && live.plain && !live.companionsMove && !r.divided && !r.needsOverride && live.override == nil && !suspends(policySuspension(r.policy)) &&
+		len(r.held)+len(r.probed)+len(r.overwriting) == 0 && (desired.Options == nil || desired.Options.Karmada == nil)
+}
+
+// uncreated tells whether Karmada has not made of the template what is to be dispatched.
+func (s state) uncreated() bool {
+	b := s.live.binding
+	return b == nil || s.want.total != nil && int64(b.Spec.Replicas) != *s.want.total ||
+		slices.ContainsFunc(s.want.clusters, func(cluster string) bool {
+			return !slices.ContainsFunc(s.live.works, func(w work) bool { return w.cluster == cluster })
+		})
+}
 
 // ofTemplateAlone tells whether nothing but the template is to be written, and no part of what is there is on its way.
 func (s state) ofTemplateAlone() bool {
 	want, live := s.want, s.live
 	switch {
+	case live.companionsMove: // the way through the gate is longer than theirs
+		return false
 	case !s.templateStale || want.needsOverride || live.override != nil || !ssa.UpToDate(live.policy, want.policy):
 		return false
 	case live.template == nil || live.binding == nil || live.binding.DeletionTimestamp != nil ||
@@ -105,4 +132,47 @@ func (s state) unrendered() (clusters []string) {
 		}
 	}
 	return clusters
+}
+
+// isPlain tells whether Karmada renders a new workload as it is written, see world. What may not be read, or cannot be now, is taken for the
+// opposite: the gate finds it out.
+func (d *Driver) isPlain(ctx context.Context, q backends.Query) bool {
+	lesson, err := d.teacher.prepare(ctx, d.cache, q.Workload.GVK)
+	if err != nil || !lesson.alone {
+		return false
+	}
+	kinds := []schema.GroupVersionKind{policyv1alpha1.SchemeGroupVersion.WithKind(policyv1alpha1.ResourceKindClusterOverridePolicy)}
+	if q.Workload.Namespace != "" {
+		kinds = append(kinds, policyv1alpha1.SchemeGroupVersion.WithKind(policyv1alpha1.ResourceKindOverridePolicy))
+	}
+	for _, kind := range kinds {
+		others := &unstructured.UnstructuredList{}
+		others.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := d.client.List(ctx, others, ofOthers(), client.InNamespace(q.Workload.Namespace)); err != nil ||
+			slices.ContainsFunc(others.Items, func(o unstructured.Unstructured) bool { return maySelect(o, q.Workload) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// ofOthers selects what the operator does not manage: its own overrides are each of one workload.
+func ofOthers() client.ListOption {
+	foreign, err := labels.NewRequirement(v1alpha1.LabelManagedBy, selection.NotEquals, []string{v1alpha1.ManagedByOperator})
+	if err != nil {
+		panic(err) // both are constants
+	}
+	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*foreign)}
+}
+
+// maySelect tells whether an override policy may be for the workload, as far as kinds and names tell: labels are not looked at.
+func maySelect(policy unstructured.Unstructured, w backends.Workload) bool {
+	var spec policyv1alpha1.OverrideSpec
+	raw, _, err := unstructured.NestedMap(policy.Object, "spec")
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &spec) != nil {
+		return true
+	}
+	return len(spec.ResourceSelectors) == 0 || slices.ContainsFunc(spec.ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
+		return s.APIVersion == w.GVK.GroupVersion().String() && s.Kind == w.GVK.Kind && (s.Name == "" || s.Name == w.Name)
+	})
 }

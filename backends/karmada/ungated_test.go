@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
@@ -70,7 +73,8 @@ func TestWhatNeedsNoGate(t *testing.T) {
 		"one cluster less": {change: func(_ *world, d *backends.Desired) {
 			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 4})
 		}},
-		"a hold": {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeHold }},
+		"a companion on its way": {change: func(live *world, _ *backends.Desired) { live.companionsMove = true }},
+		"a hold":                 {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeHold }},
 		"a cluster that is observed": {change: func(_ *world, d *backends.Desired) {
 			d.Targets[0].Mode = backends.ModeObserve
 		}},
@@ -148,5 +152,156 @@ func TestTheEndOfAChangeWithoutTheGate(t *testing.T) {
 	s.settle()
 	if step := decide(d, want, s.now); step.waiting != "" || len(step.writes) > 0 {
 		t.Errorf("not done: %+v", step)
+	}
+}
+
+// TestWhatIsCreatedAtOnce: a new workload that is the same for all clusters is dispatched as it is made, and all else is looked at first.
+func TestWhatIsCreatedAtOnce(t *testing.T) {
+	same := func() backends.Desired {
+		return desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 2})
+	}
+	for name, tt := range map[string]struct {
+		change func(live *world, d *backends.Desired)
+		atOnce bool
+	}{
+		"the same for all": {atOnce: true},
+		"without replicas": {atOnce: true, change: func(_ *world, d *backends.Desired) {
+			d.Workload.ReplicasPath = nil
+			for i := range d.Targets {
+				d.Targets[i].Replicas, d.Targets[i].Manifest = nil, d.Template
+			}
+		}},
+		"options of another backend": {atOnce: true, change: func(_ *world, d *backends.Desired) {
+			d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{}}
+		}},
+		"its policy is there":                 {atOnce: true, change: func(live *world, d *backends.Desired) { live.policy = mustRender(t, *d).policy }},
+		"interpreters or overrides of others": {change: func(live *world, _ *backends.Desired) { live.plain = false }},
+		"a companion on its way":              {change: func(live *world, _ *backends.Desired) { live.companionsMove = true }},
+		"replicas that are divided": {change: func(_ *world, d *backends.Desired) {
+			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 2})
+		}},
+		"other replicas on one": {change: func(_ *world, d *backends.Desired) {
+			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 3})
+		}},
+		"none": {change: func(_ *world, d *backends.Desired) {
+			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1"}, share{cluster: "m2"})
+		}},
+		"an override":              {change: func(_ *world, d *backends.Desired) { d.Targets[0].Manifest = manifestFor("r1", "pause:1", "hola", 2) }},
+		"a hold":                   {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeHold }},
+		"an observed":              {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeObserve }},
+		"a probe":                  {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeProbe }},
+		"an adoption":              {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeAdopt }},
+		"an override that is left": {change: func(live *world, d *backends.Desired) { live.override = mustRender(t, *d).override }},
+		"options": {change: func(_ *world, d *backends.Desired) {
+			d.Options = &v1alpha1.BackendOptions{Karmada: &v1alpha1.KarmadaOptions{}}
+		}},
+		"a template that Karmada has not bound": {change: func(live *world, d *backends.Desired) {
+			live.template = desiredFor("r0", "pause:0", v1alpha1.DivisionTypeDuplicated).Template
+			live.policy = mustRender(t, *d).policy
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live, d := world{plain: true}, same()
+			if tt.change != nil {
+				tt.change(&live, &d)
+			}
+			step := decide(d, mustRender(t, d), live)
+			if len(step.writes) == 0 {
+				t.Fatalf("nothing is written: %+v", step)
+			}
+			last := step.writes[len(step.writes)-1].object
+			atOnce := last.GetKind() == "CloneSet" || !suspendsAll(policySuspension(last))
+			if atOnce != tt.atOnce {
+				t.Errorf("it is dispatched at once: %t, want %t", atOnce, tt.atOnce)
+			}
+		})
+	}
+}
+
+// TestTheEndOfACreationAtOnce: it is not done before Karmada has made a Work for each cluster.
+func TestTheEndOfACreationAtOnce(t *testing.T) {
+	s := newSimulation(1)
+	d := desiredFor("r0", "pause:0", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 2})
+	want := mustRender(t, d)
+	waits := func(words string) {
+		t.Helper()
+		if step := decide(d, want, s.now); len(step.writes) > 0 || !strings.HasPrefix(step.waiting, words) {
+			t.Errorf("waiting for %q, want %q; writes %v", step.waiting, words, step.writes)
+		}
+	}
+	s.apply(want.policy)
+	s.apply(want.template)
+	waits("Karmada to bind the template")
+	s.refresh(0, 0)
+	s.refresh(0, 1)
+	s.detect()
+	waits("Karmada to schedule it")
+	s.schedule()
+	waits("Karmada to render the manifest of m1")
+	s.refresh(1, 3)
+	s.bind()
+	waits("Karmada to dispatch the change to m1, m2")
+	s.settle()
+	if step := decide(d, want, s.now); step.waiting != "" || len(step.writes) > 0 {
+		t.Errorf("not done: %+v", step)
+	}
+}
+
+func TestMaySelect(t *testing.T) {
+	w := testQuery().Workload
+	selector := func(apiVersion, kind, name string) map[string]any {
+		return map[string]any{"apiVersion": apiVersion, "kind": kind, "name": name}
+	}
+	apiVersion := w.GVK.GroupVersion().String()
+	for name, tt := range map[string]struct {
+		spec map[string]any
+		want bool
+	}{
+		"all":             {spec: map[string]any{}, want: true},
+		"the kind":        {spec: map[string]any{"resourceSelectors": []any{selector(apiVersion, w.GVK.Kind, "")}}, want: true},
+		"the name":        {spec: map[string]any{"resourceSelectors": []any{selector("v1", "Secret", ""), selector(apiVersion, w.GVK.Kind, w.Name)}}, want: true},
+		"another name":    {spec: map[string]any{"resourceSelectors": []any{selector(apiVersion, w.GVK.Kind, "other")}}},
+		"another kind":    {spec: map[string]any{"resourceSelectors": []any{selector(apiVersion, "Other", "")}}},
+		"another version": {spec: map[string]any{"resourceSelectors": []any{selector("other/v1", w.GVK.Kind, "")}}},
+		"not to be read":  {spec: map[string]any{"resourceSelectors": "all"}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := maySelect(unstructured.Unstructured{Object: map[string]any{"spec": tt.spec}}, w); got != tt.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+// TestWhichCompanionsMove: until it is proven, or some time is over, a change of a companion is on its way.
+func TestWhichCompanionsMove(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		dispatched, applied time.Duration // ago; 0 is never
+		want                bool
+	}{
+		"made":                          {},
+		"dispatched for the first time": {dispatched: time.Second, want: true},
+		"applied after that":            {dispatched: 2 * time.Second, applied: time.Second},
+		"applied in the same second":    {dispatched: time.Second, applied: time.Second, want: true},
+		"changed since":                 {dispatched: time.Second, applied: time.Minute, want: true},
+		"changed a while ago":           {dispatched: deliveredWithin, applied: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &workv1alpha1.Work{}
+			for kind, ago := range map[string]time.Duration{workv1alpha1.WorkDispatching: tt.dispatched, workv1alpha1.WorkApplied: tt.applied} {
+				if ago > 0 {
+					w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{
+						Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Time{Time: now.Add(-ago)},
+					})
+				}
+			}
+			if got := (carrierStep{live: w}).moving(now); got != tt.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+	if (carrierStep{}).moving(now) {
+		t.Error("what is not there moves")
 	}
 }

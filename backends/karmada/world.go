@@ -34,6 +34,11 @@ type world struct {
 	works []work
 	// retains is true when Karmada has our interpreter that answers probes.
 	retains bool
+	// plain is true when Karmada renders and reports the workload with our interpreters, and no override of somebody else's may select it. It is
+	// looked up for a creation alone, see createsAtOnce.
+	plain bool
+	// companionsMove is true when a change of a companion may not have reached its cluster yet: the workload's must not be there before it.
+	companionsMove bool
 }
 
 // object is one that the driver writes for a workload; live is nil where there is none.
@@ -119,6 +124,9 @@ func (l world) work(cluster string) (work, bool) {
 func (l world) empty() bool {
 	return l.template == nil && l.policy == nil && l.override == nil && l.binding == nil && len(l.works) == 0
 }
+
+// isNew tells whether Karmada has not been given the workload yet.
+func (l world) isNew() bool { return l.template == nil && l.binding == nil && len(l.works) == 0 }
 
 // runs tells whether the workload is, or is about to be, on the cluster.
 func (l world) runs(cluster string) bool {

@@ -4,7 +4,6 @@ package crdcheck
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -63,7 +62,7 @@ func LoadDownloaded(tb testing.TB, version, sum string, patterns ...string) Sche
 	tb.Helper()
 	out, err := exec.CommandContext(tb.Context(), "go", "mod", "download", "-json", version).Output()
 	var found struct{ Dir, Sum, Error string }
-	if decoding := json.Unmarshal(out, &found); decoding != nil || found.Error != "" {
+	if decoding := utiljson.Unmarshal(out, &found); decoding != nil || found.Error != "" {
 		tb.Fatalf("download %s: %v: %v: %s", version, err, decoding, found.Error)
 	}
 	if found.Sum != sum {
