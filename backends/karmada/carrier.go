@@ -229,7 +229,7 @@ func carried(w *workv1alpha1.Work) *unstructured.Unstructured { return newWork(w
 
 // adopts tells whether the Work takes an object over that is somebody else's.
 func adopts(w *workv1alpha1.Work) bool {
-	obj := carried(w)
+	obj := newWork(w).manifestWith(overwrite)
 	return obj != nil && obj.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == overwrite
 }
 

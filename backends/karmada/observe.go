@@ -76,7 +76,7 @@ func (l world) observed() []string {
 	}
 	var clusters []string
 	for _, w := range l.works {
-		if w.suspended() && w.preserved() || w.spared() || isProbe(w.manifest()) {
+		if w.suspended() && w.preserved() || w.spared() || w.probes() {
 			clusters = append(clusters, w.cluster)
 		}
 	}
@@ -92,7 +92,7 @@ func union(a, b []string) []string {
 
 // spared tells whether the Work's manifest is one that Karmada cannot carry out.
 func (w work) spared() bool {
-	manifest := w.manifest()
+	manifest := w.manifestWith(sparedVersion)
 	return manifest != nil && manifest.GetAPIVersion() == sparedVersion
 }
 

@@ -61,6 +61,9 @@ func isProbe(manifest *unstructured.Unstructured) bool {
 	return is
 }
 
+// probes tells whether the Work only asks.
+func (w work) probes() bool { return isProbe(w.manifestWith(lua.LabelProbe)) }
+
 // probesClosely tells whether a manifest that asks is one of the second step.
 func probesClosely(manifest *unstructured.Unstructured) bool {
 	return isProbe(manifest) && manifest.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == overwrite

@@ -26,7 +26,7 @@ var refusals = []string{
 // unseen tells whether Karmada may have made a member object for the Work that its cache does not show yet, and if so after what time
 // it must have seen it; 0 when that is not known, as of a lost cluster.
 func (w work) unseen(fleet backends.Fleet, now time.Time) (until time.Duration, is bool) {
-	if w.reported() || w.terminating() || conflicts(w) || w.spared() || isProbe(w.manifest()) {
+	if w.reported() || w.terminating() || conflicts(w) || w.spared() || w.probes() {
 		return 0, false
 	}
 	since, applied := w.CreationTimestamp.Time, w.applied()

@@ -77,6 +77,14 @@ func (w work) manifest() *unstructured.Unstructured {
 	return manifest
 }
 
+// manifestWith is the manifest if that word stands anywhere in it, else nil. Most do not have it, and need not be read to know.
+func (w work) manifestWith(word string) *unstructured.Unstructured {
+	if !w.contains([]byte(word)) {
+		return nil
+	}
+	return w.manifest()
+}
+
 // suspended tells whether Karmada leaves the member object alone.
 func (w work) suspended() bool {
 	return w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching
