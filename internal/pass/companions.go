@@ -79,7 +79,12 @@ func (d *Decision) needs() ([]plan.Need, error) {
 		return []plan.Need{}, nil
 	}
 	needs, err := d.work.plan.Needs(slices.DeleteFunc(slices.Clone(d.wanted()), d.leftAsItIs))
-	return slices.DeleteFunc(needs, func(n plan.Need) bool { return slices.Contains(d.in.LeaveOut, n.Kind) }), err
+	return d.sent(needs), err
+}
+
+// sent leaves out what the administrator has never sent.
+func (d *Decision) sent(needs []plan.Need) []plan.Need {
+	return slices.DeleteFunc(needs, func(n plan.Need) bool { return slices.Contains(d.in.LeaveOut, n.Kind) })
 }
 
 // leftAsItIs tells whether the target's cluster is paused.

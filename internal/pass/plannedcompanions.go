@@ -210,8 +210,7 @@ func (d *Decision) contentOf(c backends.Companion) string {
 	return plan.CompanionRevision(c.Object)
 }
 
-// movedCompanions are those that change hands with the workload: what is recorded of spec.companions. What pods refer to moves, too, and is not
-// recorded.
+// movedCompanions are those that change hands with the workload: what is recorded of spec.companions, and what pods refer to.
 func (d *Decision) movedCompanions(clusters []v1alpha1.PlannedCluster) []PlannedCompanion {
 	if d.record.placement == nil || len(clusters) == 0 {
 		return nil
@@ -226,7 +225,29 @@ func (d *Decision) movedCompanions(clusters []v1alpha1.PlannedCluster) []Planned
 		row.WorkloadReference, row.Clusters = ref, names
 		moved = append(moved, row)
 	}
+	for _, n := range d.movedNeeds() {
+		ref := v1alpha1.WorkloadReference{APIVersion: n.GroupVersion().String(), Kind: n.Kind, Name: n.Name}
+		if slices.Contains(d.record.placement.Companions, ref) {
+			continue
+		}
+		row := plannedTo(v1alpha1.CompanionMove, "")
+		row.WorkloadReference, row.Clusters, row.Shared = ref, names, true
+		moved = append(moved, row)
+	}
 	return moved
+}
+
+// movedNeeds are what the template refers to. What an override has single clusters refer to is left out: which those are, nobody has asked.
+func (d *Decision) movedNeeds() []plan.Need {
+	p, err := plan.New(d.in.FleetWorkload, d.in.Kinds)
+	if err != nil || !p.Propagates() {
+		return nil
+	}
+	needs, err := p.Needs([]backends.Target{{Manifest: p.Template}})
+	if err != nil {
+		return nil
+	}
+	return d.sent(needs)
 }
 
 // shownCompanions are as much of them as the status has room for, and how many more there are.

@@ -245,6 +245,28 @@ func TestCompanionsMove(t *testing.T) {
 	}
 }
 
+// TestDependenciesMove with the workload: what the template's pods refer to, but for what never travels.
+func TestDependenciesMove(t *testing.T) {
+	const template = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"app":"web"}},` +
+		`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"serviceAccountName":"web","containers":[{"name":"web","image":"web",` +
+		`"envFrom":[{"configMapRef":{"name":"settings"}},{"secretRef":{"name":"key"}}]}]}}}}`
+	for policy, want := range map[v1alpha1.DependencyPolicy]string{
+		v1alpha1.DependencyPolicyPropagate: "Move on m1; companions: Move ConfigMap settings, Secret key",
+		v1alpha1.DependencyPolicyIgnore:    "Move on m1; companions: Move ConfigMap settings",
+	} {
+		d := waiting(t)
+		d.in.Planned, d.in.FleetWorkload.Spec.Backend, d.in.LeaveOut = nil, "two", []string{"ServiceAccount"}
+		d.in.FleetWorkload.Spec.Dependencies, d.in.FleetWorkload.Spec.Template.Raw = policy, []byte(template)
+		d.record.placement = &v1alpha1.PlacementRecord{
+			Clusters:   []v1alpha1.ClusterShare{{Name: "m1", Replicas: ptr.To[int32](4)}},
+			Companions: []v1alpha1.WorkloadReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "settings"}},
+		}
+		if offer(t, d); d.record.change.Message != want {
+			t.Errorf("%s: it is %q, want %q", policy, d.record.change.Message, want)
+		}
+	}
+}
+
 // TestManyCompanions: the status has room for some of them, those first that change, and the approval stands for all.
 func TestManyCompanions(t *testing.T) {
 	long := strings.Repeat("n", 253)
