@@ -41,7 +41,7 @@ func handOvers(ctx context.Context, o options, progress io.Writer) (ok bool, err
 		return false, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	s, err := newStage(ctx, fleet, progress)
+	s, err := newStage(ctx, fleet, false, progress)
 	if err != nil {
 		return false, err
 	}

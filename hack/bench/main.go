@@ -34,6 +34,7 @@ func main() {
 		"how many workloads, such as 60, to bring to Karmada's members on the test fleet, beside plain Karmada, in place of all comparisons")
 	flag.IntVar(&o.registered, "registered", 0,
 		"with -karmada, bring them to so many simulated clusters that are registered with Karmada, instead of its members")
+	flag.BoolVar(&o.direct, "direct", false, "with -karmada, have nothing between the operator and the API servers: times are its own, and writes are not counted")
 	flag.BoolVar(&o.copied, "copied", false,
 		"with -scale, have them created on one cluster only and copied to the others, and measure what comes after a creation")
 	flag.BoolVar(&o.shape, "shape", false, "with -scale, fail only for what must be so at any size, on any machine")
@@ -53,6 +54,7 @@ func main() {
 type options struct {
 	clusters, rounds int
 	registered       int
+	direct           bool
 	onlyFanOut       bool
 	migrations       string
 	fleet            string

@@ -19,7 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
@@ -37,6 +39,8 @@ type stage struct {
 	journal  *proxy.Journal
 	proxies  []*proxy.Proxy
 	progress io.Writer
+	// direct says that nothing stands between the operator and the API servers, and so that nothing is counted.
+	direct bool
 }
 
 // Names of the operator's connections in the journal.
@@ -69,9 +73,9 @@ func testFleet(ctx context.Context, dir string, members int, progress io.Writer)
 	return fleet, release, nil
 }
 
-// newStage installs the operator on the fleet and starts it behind proxies.
-func newStage(ctx context.Context, fleet *lab.Fleet, progress io.Writer) (s *stage, err error) {
-	s = &stage{others: map[string]client.Client{}, members: map[string]*kubernetes.Clientset{}, journal: &proxy.Journal{}, progress: progress}
+// newStage installs the operator on the fleet and starts it, behind proxies unless it is to be direct.
+func newStage(ctx context.Context, fleet *lab.Fleet, direct bool, progress io.Writer) (s *stage, err error) {
+	s = &stage{others: map[string]client.Client{}, members: map[string]*kubernetes.Clientset{}, journal: &proxy.Journal{}, progress: progress, direct: direct}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -137,7 +141,7 @@ func (s *stage) connect(fleet *lab.Fleet) error {
 	return nil
 }
 
-// standBetween starts a proxy for one of the operator's connections, and returns the kubeconfig that leads there.
+// standBetween starts a proxy for one of the operator's connections, and returns the kubeconfig that leads there, or right to the API server.
 func (s *stage) standBetween(ctx context.Context, fleet *lab.Fleet, dir, connection, cluster string) (string, error) {
 	admin, err := fleet.RESTConfig(cluster)
 	if err != nil {
@@ -147,12 +151,17 @@ func (s *stage) standBetween(ctx context.Context, fleet *lab.Fleet, dir, connect
 	if err != nil {
 		return "", err
 	}
-	p, err := proxy.New(connection, admin, s.journal)
-	if err != nil {
-		return "", err
+	var kubeconfig clientcmdapi.Config
+	if s.direct {
+		kubeconfig = withToken(admin, token)
+	} else {
+		p, err := proxy.New(connection, admin, s.journal)
+		if err != nil {
+			return "", err
+		}
+		s.proxies, kubeconfig = append(s.proxies, p), p.Kubeconfig(token)
 	}
-	s.proxies = append(s.proxies, p)
-	raw, err := clientcmd.Write(p.Kubeconfig(token))
+	raw, err := clientcmd.Write(kubeconfig)
 	if err != nil {
 		return "", fmt.Errorf("encode the kubeconfig of %s: %w", connection, err)
 	}
@@ -345,4 +354,17 @@ func isWorkloadWrite(m *dto.Metric) bool {
 	}
 	return labels["group"] == "apps.kruise.io" && labels["resource"] == "clonesets" && labels["subresource"] == "" &&
 		labels["dry_run"] == "" && slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE"}, labels["verb"])
+}
+
+// withToken is a kubeconfig for an API server whose address and authority an administrator's configuration has.
+func withToken(admin *rest.Config, token string) clientcmdapi.Config {
+	const name = "direct"
+	return clientcmdapi.Config{
+		CurrentContext: name,
+		Clusters: map[string]*clientcmdapi.Cluster{name: {
+			Server: admin.Host, CertificateAuthority: admin.CAFile, CertificateAuthorityData: admin.CAData,
+		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
+		Contexts:  map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+	}
 }
