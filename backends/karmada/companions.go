@@ -66,7 +66,7 @@ type first struct {
 	pending []string
 	// blocked are the clusters that cannot have the workload for now, with the reason.
 	blocked map[string]string
-	// moving is true when a change of one may not have reached its cluster yet, see justDispatched.
+	// moving is true when a change of one may not have reached its cluster yet, see carrierStep.
 	moving bool
 }
 
