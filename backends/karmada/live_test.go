@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
 
@@ -711,35 +712,43 @@ func TestACreationAtOnce(t *testing.T) {
 	same := func() backends.Desired {
 		return l.desired("r0", "registry.k8s.io/pause:3.9", v1alpha1.DivisionTypeDuplicated, share{cluster: "member1", replicas: 1}, share{cluster: "member2", replicas: 1})
 	}
-	theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"overrideRules": []any{map[string]any{
-		"overriders": map[string]any{"plaintext": []any{map[string]any{"path": "/spec/replicas", "operator": "replace", "value": int64(3)}}},
-	}}}}}
-	theirs.SetGroupVersionKind(scopeOf(same().Workload).override)
-	theirs.SetNamespace(l.namespace)
-	theirs.SetName("theirs")
-	if err := karmada.Create(ctx, theirs); err != nil {
-		t.Fatal(err)
-	}
-	l.until("it is said what stands against it", func() string {
-		progress, err := l.driver.Apply(ctx, same())
-		if err != nil {
-			return err.Error()
+	for _, kind := range []string{policyv1alpha1.ResourceKindOverridePolicy, policyv1alpha1.ResourceKindClusterOverridePolicy} {
+		theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"resourceSelectors": []any{map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "namespace": l.namespace}},
+			"overrideRules": []any{map[string]any{
+				"overriders": map[string]any{"plaintext": []any{map[string]any{"path": "/spec/replicas", "operator": "replace", "value": int64(3)}}},
+			}},
+		}}}
+		theirs.SetGroupVersionKind(policyv1alpha1.SchemeGroupVersion.WithKind(kind))
+		if kind == policyv1alpha1.ResourceKindOverridePolicy {
+			theirs.SetNamespace(l.namespace)
 		}
-		if !strings.Contains(progress.Waiting, "another override policy may select this workload") {
-			return "waiting for " + progress.Waiting
+		theirs.SetName("theirs-" + l.namespace)
+		if err := karmada.Create(ctx, theirs); err != nil {
+			t.Fatal(err)
 		}
-		return ""
-	})
-	for name := range l.members {
-		if made := l.member(name); made != nil {
-			t.Errorf("%s has %v", name, made)
+		t.Cleanup(func() { _ = karmada.Delete(context.Background(), theirs) })
+		l.until("it is said what stands against it", func() string {
+			progress, err := l.driver.Apply(ctx, same())
+			if err != nil {
+				return err.Error()
+			}
+			if !strings.Contains(progress.Waiting, "another override policy may select this workload") {
+				return "waiting for " + progress.Waiting
+			}
+			return ""
+		})
+		for name := range l.members {
+			if made := l.member(name); made != nil {
+				t.Errorf("%s has %v", name, made)
+			}
 		}
+		if err := karmada.Delete(ctx, theirs); err != nil {
+			t.Fatal(err)
+		}
+		l.apply("without it", same())
+		l.delete("it goes", same(), v1alpha1.DeletionPolicyDelete)
 	}
-	if err := karmada.Delete(ctx, theirs); err != nil {
-		t.Fatal(err)
-	}
-	l.apply("without it", same())
-	l.delete("it goes", same(), v1alpha1.DeletionPolicyDelete)
 
 	l.apply("another one", same())
 	l.current("another one", same(), "member1", "member2")

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -141,19 +140,16 @@ func (d *Driver) isPlain(ctx context.Context, q backends.Query) bool {
 	if err != nil || !lesson.alone {
 		return false
 	}
-	kinds := []schema.GroupVersionKind{policyv1alpha1.SchemeGroupVersion.WithKind(policyv1alpha1.ResourceKindClusterOverridePolicy)}
-	if q.Workload.Namespace != "" {
-		kinds = append(kinds, policyv1alpha1.SchemeGroupVersion.WithKind(policyv1alpha1.ResourceKindOverridePolicy))
-	}
-	for _, kind := range kinds {
-		others := &unstructured.UnstructuredList{}
-		others.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := d.client.List(ctx, others, ofOthers(), client.InNamespace(q.Workload.Namespace)); err != nil ||
-			slices.ContainsFunc(others.Items, func(o unstructured.Unstructured) bool { return maySelect(o, q.Workload) }) {
-			return false
-		}
-	}
-	return true
+	return !d.mayOverride(ctx, q.Workload, policyv1alpha1.ResourceKindClusterOverridePolicy, "") &&
+		(q.Workload.Namespace == "" || !d.mayOverride(ctx, q.Workload, policyv1alpha1.ResourceKindOverridePolicy, q.Workload.Namespace))
+}
+
+// mayOverride tells whether an override policy of that kind, not the operator's, may select the workload.
+func (d *Driver) mayOverride(ctx context.Context, w backends.Workload, kind, namespace string) bool {
+	others := &unstructured.UnstructuredList{}
+	others.SetGroupVersionKind(policyv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
+	err := d.client.List(ctx, others, ofOthers(), client.InNamespace(namespace))
+	return err != nil || slices.ContainsFunc(others.Items, func(o unstructured.Unstructured) bool { return maySelect(o, w) })
 }
 
 // ofOthers selects what the operator does not manage: its own overrides are each of one workload.

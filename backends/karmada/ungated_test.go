@@ -1,16 +1,23 @@
 package karmada
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	policyv1alpha1 "github.com/karmada-io/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha1"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -303,5 +310,53 @@ func TestWhichCompanionsMove(t *testing.T) {
 	}
 	if (carrierStep{}).moving(now) {
 		t.Error("what is not there moves")
+	}
+}
+
+// TestWhatIsPlain: overrides of others that may select the workload, interpreters of others, and what cannot be read have a creation looked at.
+func TestWhatIsPlain(t *testing.T) {
+	q := testQuery()
+	override := func(kind, namespace string, labels map[string]string) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		obj.SetGroupVersionKind(policyv1alpha1.SchemeGroupVersion.WithKind(kind))
+		obj.SetNamespace(namespace)
+		obj.SetName("theirs")
+		obj.SetLabels(labels)
+		return obj
+	}
+	refuse := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+	}}
+	const namespaced, wide = policyv1alpha1.ResourceKindOverridePolicy, policyv1alpha1.ResourceKindClusterOverridePolicy
+	for name, tt := range map[string]struct {
+		there  *unstructured.Unstructured
+		taught lesson
+		funcs  interceptor.Funcs
+		want   bool
+	}{
+		"nothing":                {taught: lesson{alone: true}, want: true},
+		"interpreters of others": {},
+		"an override":            {there: override(namespaced, q.Workload.Namespace, nil), taught: lesson{alone: true}},
+		"an administrator's":     {there: override(wide, "", nil), taught: lesson{alone: true}},
+		"in another namespace":   {there: override(namespaced, "other", nil), taught: lesson{alone: true}, want: true},
+		"one of ours": {there: override(namespaced, q.Workload.Namespace, map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator}),
+			taught: lesson{alone: true}, want: true},
+		"not to be read": {taught: lesson{alone: true}, funcs: refuse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := policyv1alpha1.Install(scheme); err != nil {
+				t.Fatal(err)
+			}
+			objects := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(tt.funcs)
+			if tt.there != nil {
+				objects = objects.WithObjects(tt.there)
+			}
+			d := &Driver{client: objects.Build(), teacher: newTeacher(interpreterOf)}
+			d.teacher.lessons[q.Workload.GVK] = tt.taught
+			if got := d.isPlain(t.Context(), q); got != tt.want {
+				t.Errorf("got %t", got)
+			}
+		})
 	}
 }
