@@ -62,7 +62,8 @@ var _ = forEach("Taking over what runs already", func(backend string, k kind) {
 		sharedOperator(ctx)
 		m := world.members
 		fw := adopting(newNamespace(ctx, "adopt"), backend, k)
-		fw.Spec.Placement.Division = divided(weight(1, m[0], m[1]))
+		// The third one is chosen, asked, and given nothing.
+		fw.Spec.Placement.Clusters, fw.Spec.Placement.Division = on(m[:3]...), divided(weight(1, m[0], m[1]))
 		split := map[string]int{m[0]: 5, m[1]: 1}
 		for name, n := range split {
 			ensureNamespace(ctx, member(name), fw.Namespace)

@@ -17,11 +17,11 @@ import (
 // divide gives each chosen cluster its share. With conflictPolicy Adopt a cluster is asked what it runs before anything is
 // written there: what runs already counts as what the cluster was asked to run before.
 //
-// Until the first cluster is owned, all chosen ones have to answer, since the shares of all hang on the answers. Later on
+// Until it is decided what each is to run, all chosen ones have to answer, since the shares of all hang on the answers. Later on
 // those that are added are asked, and the others go on meanwhile.
 func (d *Decision) divide(chosen []string) ([]backends.Target, error) {
 	adopts := d.work.plan.Adopts() && d.in.Sides[d.backend].Features[backends.FeatureModes]
-	if adopts && !d.owns() {
+	if adopts && !d.owns() && !d.dividedAnswers(chosen) {
 		d.placed.probed = slices.DeleteFunc(slices.Concat(chosen, d.unpinned(d.leftOut(chosen))), func(c string) bool { return !d.mustProbe(c) })
 		if len(d.placed.probed) > 0 {
 			return d.work.plan.Probes(*d.fleet, chosen)
@@ -99,6 +99,14 @@ func (d *Decision) leftOut(chosen []string) (lost []string) {
 func (d *Decision) owns() bool {
 	return slices.ContainsFunc(d.observed.Clusters, func(o backends.ClusterObservation) bool {
 		return o.Probe == nil && !o.Removing() && !o.Conflict
+	})
+}
+
+// dividedAnswers tells whether the answers of all chosen clusters were divided already, which is recorded. One that is given nothing is let go
+// of then, and its answer with it, maybe before the first of the others is owned.
+func (d *Decision) dividedAnswers(chosen []string) bool {
+	return d.record.placement != nil && !d.edited() && slices.ContainsFunc(d.record.placement.Clusters, func(row v1alpha1.ClusterShare) bool {
+		return row.ConflictPolicy == v1alpha1.ConflictPolicyAdopt && slices.Contains(chosen, row.Name)
 	})
 }
 

@@ -346,6 +346,46 @@ func TestAddedClustersAreAsked(t *testing.T) {
 	}
 }
 
+// TestWhatWasDividedIsNotAskedAgain: a cluster that is given nothing is let go of, and its answer with it, before the others are owned. To ask it
+// again would have all begin anew, for ever.
+func TestWhatWasDividedIsNotAskedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Decision)
+		again  bool
+	}{
+		"it is recorded":         {change: func(*Decision) {}},
+		"it is not":              {change: func(d *Decision) { d.record.placement = nil }, again: true},
+		"for another spec":       {change: func(d *Decision) { d.record.placement.ClustersHash = "other" }, again: true},
+		"for another number":     {change: func(d *Decision) { d.record.placement.Replicas = ptr.To[int32](99) }, again: true},
+		"with another policy":    {change: func(d *Decision) { d.record.placement.Clusters[0].ConflictPolicy = "" }, again: true},
+		"for clusters of before": {change: func(d *Decision) { d.record.placement.Clusters[0].Name = "m9" }, again: true},
+	} {
+		d := moving(t)
+		d.in.FleetWorkload.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+		if err := d.understandAnew(); err != nil {
+			t.Fatal(err)
+		}
+		d.in.Sides = map[string]*Side{"one": {Features: backends.Features{backends.FeatureModes: true}}}
+		d.observed.Selection.Clusters = []string{"m1", "m2"}
+		d.observed.Clusters = []backends.ClusterObservation{
+			{Cluster: "m1", Probe: &backends.ProbeResult{Answered: true, Exists: true, Replicas: ptr.To[int32](2)}},
+			{Cluster: "m2", Probe: &backends.ProbeResult{}, Presence: backends.PresenceRemoving},
+		}
+		d.record.placement = &v1alpha1.PlacementRecord{
+			ClustersHash: d.work.asked.Clusters, DivisionHash: d.work.asked.Division, Replicas: ptr.To(d.work.asked.Replicas),
+			Clusters: []v1alpha1.ClusterShare{{Name: "m1", Replicas: ptr.To[int32](2), ConflictPolicy: v1alpha1.ConflictPolicyAdopt}},
+		}
+		test.change(d)
+		targets, err := d.divide([]string{"m1", "m2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m1, _ := targetOf(targets, "m1"); (m1.Mode == backends.ModeProbe) != test.again {
+			t.Errorf("%s: m1 is to %s", name, m1.Mode)
+		}
+	}
+}
+
 // TestNothingIsDividedBeforeAllHaveTold (law 1): until the first cluster is owned, the shares of all hang on what each runs already. One that is
 // lost is waited for, unless nothing is to change there.
 func TestNothingIsDividedBeforeAllHaveTold(t *testing.T) {
