@@ -257,7 +257,11 @@ func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswe
 		p.until = map[types.NamespacedName]time.Time{}
 	}
 	pause := min(longestPause, ended.Sub(began)*time.Duration(1+unanswered/answersAWhile))
-	p.until[key] = ended.Add(pause + min(longestForOthers, time.Duration(others)*pauseForOthers))
+	forOthers := min(longestForOthers, time.Duration(others)*pauseForOthers)
+	if others > 0 && unanswered >= manyAnswers {
+		forOthers = max(forOthers, statusPace) // nor would what it finds be written
+	}
+	p.until[key] = ended.Add(pause + forOthers)
 }
 
 // left is how long the pause still is, and not above 0 when there is none.

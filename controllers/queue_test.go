@@ -366,20 +366,22 @@ func TestPauses(t *testing.T) {
 		q := options.NewQueue("", options.RateLimiter)
 		defer q.ShutDown()
 		short, large, long, other, crowded, slow := request("a", "short"), request("a", "large"), request("a", "long"), request("a", "other"), request("a", "crowded"), request("b", "slow")
+		many := request("b", "many")
 		r.pauses.after(short.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), answersAWhile-1, 0)
 		r.pauses.after(large.NamespacedName, time.Now().Add(-100*time.Millisecond), time.Now(), 2*answersAWhile, 0)
 		r.pauses.after(long.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0, 0)
 		r.pauses.after(crowded.NamespacedName, time.Now(), time.Now(), 0, 6)
+		r.pauses.after(many.NamespacedName, time.Now(), time.Now(), manyAnswers, 1)
 		r.pauses.after(slow.NamespacedName, time.Now().Add(-time.Minute), time.Now(), 0, 400)
 		start := time.Now()
 		defer time.AfterFunc(time.Minute, q.ShutDown).Stop() // what has been forgotten never comes
-		for _, req := range []reconcile.Request{slow, crowded, long, large, short, other, short} {
+		for _, req := range []reconcile.Request{slow, many, crowded, long, large, short, other, short} {
 			r.told(t.Context(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: "ocm", Name: req.NamespacedName}}, q)
 		}
 		for _, want := range []struct {
 			req   reconcile.Request
 			after time.Duration
-		}{{other, together}, {short, 100 * time.Millisecond}, {large, 300 * time.Millisecond}, {crowded, 6 * pauseForOthers}, {long, longestPause}, {slow, longestPause + longestForOthers}} {
+		}{{other, together}, {short, 100 * time.Millisecond}, {large, 300 * time.Millisecond}, {crowded, 6 * pauseForOthers}, {long, longestPause}, {many, statusPace}, {slow, longestPause + longestForOthers}} {
 			if req, _ := q.Get(); req != want.req || time.Since(start) != want.after {
 				t.Errorf("%s after %s, want %s after %s", req, time.Since(start), want.req, want.after)
 			}
