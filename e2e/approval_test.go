@@ -68,6 +68,10 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 		needsApproval(ctx, fw, "Remove on "+m[2]+", Update on "+m[0]+", "+m[1])
 		unchanged()
 		stale := fw.Status.Change.Approval
+		out, code = plan()
+		Expect(code).To(Equal(2), out)
+		Expect(out).To(MatchRegexp(`(?m)^  template: .*` + imageOld + " -> " + imageNew + "$"))
+		Expect(out).To(HaveSuffix(" --change " + stale + "\n"))
 
 		By("an approval of what it came to before")
 		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) {
@@ -77,6 +81,11 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 		needsApproval(ctx, fw, "Remove on "+m[1]+", "+m[2]+", Update on "+m[0])
 		unchanged()
 		Expect(fw.Status.Change.Approval).NotTo(Equal(stale))
+		Expect(condition(fw, v1alpha1.ConditionReady).Message).To(ContainSubstring("what was approved (" + stale + ": Remove on " + m[2] + ", Update on " +
+			m[0] + ", " + m[1] + ") is no longer what would be done, as the spec was edited since"))
+		_, errOut, err := commandLine(ctx, program, fw, "approve", fw.Name, "--change", stale)
+		Expect(err).To(HaveOccurred())
+		Expect(errOut).To(ContainSubstring("the change that waits is " + fw.Status.Change.Approval))
 
 		By("it is given up")
 		edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) {
@@ -97,7 +106,7 @@ var _ = forEach("A change that needs approval", func(backend string, k kind) {
 			fw.Spec.Placement.Clusters = on(m[0], m[1])
 		})
 		needsApproval(ctx, fw, "Remove on "+m[2]+", Update on "+m[0]+", "+m[1])
-		_, errOut, err := commandLine(ctx, program, fw, "approve", fw.Name)
+		_, errOut, err = commandLine(ctx, program, fw, "approve", fw.Name, "--change", fw.Status.Change.Approval)
 		Expect(err).NotTo(HaveOccurred(), errOut)
 		becomesReady(ctx, fw)
 		runs(ctx, fw, k, map[string]want{m[0]: {3, imageNew, "info"}, m[1]: {3, imageNew, "info"}})

@@ -163,6 +163,12 @@ type ChangeStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	ApprovedHash string `json:"approvedHash,omitempty"`
 
+	// approved is the value of the annotation fleetworkload.io/approve-change with which approvedHash was approved. It is empty where that
+	// needed no approval. The annotation may keep it for as long as nobody writes another one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Approved string `json:"approved,omitempty"`
+
 	// approval is the value that the annotation fleetworkload.io/approve-change must have for the change to be carried out. It stands for the
 	// spec and for what that comes to on each cluster: when one of them changes, approval does, too. It is empty when nothing waits, and
 	// when nobody can tell yet what the change comes to.
@@ -173,6 +179,10 @@ type ChangeStatus struct {
 	// expiresAt is until when approval is good. Another one takes its place then.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+
+	// superseded is what could be approved last, before approval took its place. Whoever approves that one learns what has changed since.
+	// +optional
+	Superseded *SupersededChange `json:"superseded,omitempty"`
 
 	// message says in a line what the change comes to, or why nobody can tell.
 	// +optional
@@ -202,6 +212,38 @@ type ChangeStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	CompanionsTruncated *int32 `json:"companionsTruncated,omitempty"`
 }
+
+// SupersededChange is a change that can no longer be approved as it was shown.
+type SupersededChange struct {
+	// approval is the value that stood for it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Approval string `json:"approval,omitempty"`
+
+	// reason is why another one took its place.
+	// +required
+	Reason SupersededReason `json:"reason,omitempty"`
+
+	// message says in a line what it came to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+}
+
+// SupersededReason is why what could be approved can no longer be.
+// +kubebuilder:validation:Enum=SpecEdited;OutcomeChanged;Expired
+type SupersededReason string
+
+// Reasons why what could be approved can no longer be.
+const (
+	// SupersededSpecEdited: somebody has edited the spec since.
+	SupersededSpecEdited SupersededReason = "SpecEdited"
+	// SupersededOutcomeChanged: the spec is the same, and comes to something else on clusters or for companions.
+	SupersededOutcomeChanged SupersededReason = "OutcomeChanged"
+	// SupersededExpired: nobody approved it in time.
+	SupersededExpired SupersededReason = "Expired"
+)
 
 // PlannedCompanion is what a change comes to for one object that travels with the workload.
 type PlannedCompanion struct {

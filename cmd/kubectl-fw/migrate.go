@@ -115,10 +115,17 @@ func (o migrateOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigF
 	return a.run(ctx, c, streams)
 }
 
+const approveLong = `Let a migration go on, or a change of the spec be carried out, that waits for a person.
+
+What waits at this moment is approved. That may be another change than the one you have looked at: somebody may have edited the FleetWorkload since, or a
+cluster may have joined. With --change VALUE, as plan prints it, only what you have seen is approved.`
+
 func newApproveCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	return &cobra.Command{
+	var only string
+	cmd := &cobra.Command{
 		Use:               "approve NAME",
 		Short:             "Let a migration go on, or a change be carried out, that waits for a person",
+		Long:              approveLong,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeNames(flags, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -126,9 +133,11 @@ func newApproveCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 			if err != nil {
 				return err
 			}
-			return approve(cmd.Context(), c, key, streams.Out)
+			return approve(cmd.Context(), c, key, only, streams.Out)
 		},
 	}
+	cmd.Flags().StringVar(&only, "change", "", "approve the change that plan has printed with this value, and no other")
+	return cmd
 }
 
 func connectFor(flags *genericclioptions.ConfigFlags, name string) (client.WithWatch, client.ObjectKey, error) {
@@ -166,8 +175,9 @@ func setBackend(ctx context.Context, c client.Client, key client.ObjectKey, to s
 	return nil
 }
 
-// approve annotates the FleetWorkload with the token of the very step, or the very change, that waits.
-func approve(ctx context.Context, c client.Client, key client.ObjectKey, out io.Writer) error {
+// approve annotates the FleetWorkload with the token of the very step, or the very change, that waits. only, where it is given, is the one
+// change that is to be approved.
+func approve(ctx context.Context, c client.Client, key client.ObjectKey, only string, out io.Writer) error {
 	fw, err := read(ctx, c, key)
 	if err != nil {
 		return err
@@ -175,7 +185,9 @@ func approve(ctx context.Context, c client.Client, key client.ObjectKey, out io.
 	m, change := fw.Status.Migration, fw.Status.Change
 	waits := m != nil && m.Approval != ""
 	switch {
-	case !waits && change != nil && change.Approval != "":
+	case only != "" && (change == nil || change.Approval != only):
+		return notThatChange(fw, only)
+	case only != "", !waits && change != nil && change.Approval != "":
 		return approveChange(ctx, c, fw, out)
 	case !waits:
 		return fmt.Errorf("FleetWorkload %s does not wait for an approval%s", key, standingOf(m))
@@ -192,6 +204,19 @@ func approve(ctx context.Context, c client.Client, key client.ObjectKey, out io.
 	}
 	fmt.Fprintf(out, "approved, the migration %s: %s\n", does, m.Approval)
 	return nil
+}
+
+// notThatChange says what waits instead of the change that was to be approved.
+func notThatChange(fw *v1alpha1.FleetWorkload, only string) error {
+	key, change := client.ObjectKeyFromObject(fw), fw.Status.Change
+	switch {
+	case change != nil && change.Approval != "":
+		return fmt.Errorf("FleetWorkload %s: the change that waits is %s (%s), not %s; look at it again with plan", key, change.Approval, change.Message, only)
+	case fw.Annotations[v1alpha1.AnnotationApproveChange] == only:
+		return fmt.Errorf("FleetWorkload %s: %s is approved already, and no change waits", key, only)
+	default:
+		return fmt.Errorf("FleetWorkload %s: %s does not wait for approval", key, only)
+	}
 }
 
 // standingOf says why there is nothing to approve.

@@ -155,7 +155,7 @@ func TestApprove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := fakeClient(t, tc.fw)
 			var out bytes.Buffer
-			err := approve(t.Context(), c, web, &out)
+			err := approve(t.Context(), c, web, "", &out)
 			if (err == nil) != (tc.fail == "") || err != nil && !strings.Contains(err.Error(), tc.fail) {
 				t.Errorf("error is %v", err)
 			}

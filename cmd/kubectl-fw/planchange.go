@@ -7,11 +7,14 @@ import (
 	"io"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
 // planOf prints what the operator says that a waiting change comes to, and approves just that if it is asked to.
@@ -33,6 +36,9 @@ func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves
 		return nil
 	}
 	fmt.Fprintf(out, "%s on backend %s\n%s\n", key, fw.Spec.Backend, change.Message)
+	if err := writeEdits(ctx, c, fw, out); err != nil {
+		return err
+	}
 	rows := plannedRows(change)
 	if len(rows) > 0 {
 		if err := writePlan(out, rows); err != nil {
@@ -50,8 +56,35 @@ func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves
 	if approves {
 		return approveChange(ctx, c, fw, out)
 	}
-	fmt.Fprintf(out, "approve it until %s with: %s\n", change.ExpiresAt.UTC().Format(time.RFC3339), commandFor(program, "approve", fw))
+	fmt.Fprintf(out, "approve it until %s with: %s --change %s\n",
+		change.ExpiresAt.UTC().Format(time.RFC3339), commandFor(program, "approve", fw), change.Approval)
 	return somethingChanges
+}
+
+// writeEdits prints what differs from what is shipped. Where it goes is in the rows of clusters.
+func writeEdits(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload, out io.Writer) error {
+	if fw.Status.SpecRevision == nil {
+		return nil // it is new
+	}
+	kept := &appsv1.ControllerRevision{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: fw.Namespace, Name: fw.Status.SpecRevision.Name}, kept)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("read what FleetWorkload %s/%s ships: %w", fw.Namespace, fw.Name, explain(err))
+	}
+	shipped, ours := revisions.Read(fw, kept)
+	switch {
+	case apierrors.IsForbidden(err):
+		fmt.Fprintf(out, "note: what changes of it is not shown: that takes the right to get ControllerRevisions in namespace %s\n", fw.Namespace)
+		return nil
+	case err != nil || !ours:
+		fmt.Fprintln(out, "note: what changes of it is not shown: what is shipped was not kept")
+		return nil
+	}
+	lines, err := changes(shipped, revisions.Of(&fw.Spec))
+	if err == nil && len(lines) > 0 {
+		writeLines(out, "what changes of it", lines)
+	}
+	return err
 }
 
 func plannedRows(change v1alpha1.ChangeStatus) (rows []planRow) {

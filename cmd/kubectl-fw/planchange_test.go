@@ -2,15 +2,23 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
 // unapproved is a FleetWorkload with a change that waits.
@@ -69,7 +77,7 @@ this is the first step; what follows:
   each cluster replaces pods as the workload's own update strategy has it
 
 `
-	const command = "approve it until 2026-03-01T12:00:00Z with: kubectl-fw approve web -n shop\n"
+	const command = "approve it until 2026-03-01T12:00:00Z with: kubectl-fw approve web -n shop --change 5b2f8a7c90e1d346\n"
 	for name, test := range map[string]struct {
 		edit      func(*v1alpha1.FleetWorkload)
 		approve   bool
@@ -137,13 +145,13 @@ this is the first step; what follows:
 func TestApproveAChange(t *testing.T) {
 	c := fakeClient(t, unapproved(t))
 	var out bytes.Buffer
-	if err := approve(t.Context(), c, web, &out); err != nil || out.String() != "approved, the change of shop/web is carried out: 5b2f8a7c90e1d346\n" {
+	if err := approve(t.Context(), c, web, "", &out); err != nil || out.String() != "approved, the change of shop/web is carried out: 5b2f8a7c90e1d346\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}
 	both := moving(t, asks)
 	both.Status.Change = unapproved(t).Status.Change
 	out.Reset()
-	if err := approve(t.Context(), fakeClient(t, both), web, &out); err != nil || !strings.HasPrefix(out.String(), "approved, the migration goes on") {
+	if err := approve(t.Context(), fakeClient(t, both), web, "", &out); err != nil || !strings.HasPrefix(out.String(), "approved, the migration goes on") {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }
@@ -158,6 +166,83 @@ func TestPlanFlags(t *testing.T) {
 	} {
 		if _, _, err := run(t, "", append([]string{"plan"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error is %v, want %s", args, err, want)
+		}
+	}
+}
+
+// TestPlanShowsWhatIsEdited: beside clusters, an approver sees what becomes of the template. Without a right that takes, a note says so.
+func TestPlanShowsWhatIsEdited(t *testing.T) {
+	fw := unapproved(t)
+	v, err := revisions.VersionOf(fw, revisions.Of(&fw.Spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := v.Object(fw, 1)
+	fw.Status.SpecRevision = &v1alpha1.SpecRevision{Name: v.Name, Number: ptr.To[int64](1), Older: ptr.To[int32](0)}
+	fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(keys("hunter2"))}}
+	foreign := kept.DeepCopy()
+	foreign.OwnerReferences = nil
+	forbid := func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+		) error {
+			if _, is := obj.(*appsv1.ControllerRevision); is {
+				return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}, key.Name, nil)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		}})
+	}
+	for name, test := range map[string]struct {
+		client client.WithWatch
+		want   string
+	}{
+		"it is kept":            {fakeClient(t, fw, kept), "what changes of it:\n  companion Secret/keys: added\n"},
+		"it is not kept":        {fakeClient(t, fw), "note: what changes of it is not shown: what is shipped was not kept\n"},
+		"it is somebody else's": {fakeClient(t, fw, foreign), "note: what changes of it is not shown: what is shipped was not kept\n"},
+		"it may not be read":    {forbid(fakeClient(t, fw, kept)), "note: what changes of it is not shown: that takes the right to get ControllerRevisions in namespace shop\n"},
+	} {
+		var out bytes.Buffer
+		if err := planOf(t.Context(), test.client, web, false, "kubectl-fw", &out); !errors.Is(err, somethingChanges) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(out.String(), "Update on member1\n"+test.want+"\nCLUSTER") || strings.Contains(out.String(), "hunter2") {
+			t.Errorf("%s: it prints\n%s", name, out.String())
+		}
+	}
+}
+
+// TestApproveWhatWasSeen: with the value that plan has printed, nothing else is approved, whatever waits by now.
+func TestApproveWhatWasSeen(t *testing.T) {
+	both := moving(t, asks)
+	both.Status.Change = unapproved(t).Status.Change
+	done := unapproved(t, func(fw *v1alpha1.FleetWorkload) {
+		fw.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: "a"}
+		fw.Annotations = map[string]string{v1alpha1.AnnotationApproveChange: "5b2f8a7c90e1d346"}
+	})
+	for name, test := range map[string]struct {
+		fw         *v1alpha1.FleetWorkload
+		only, fail string
+	}{
+		"it is what waits":          {unapproved(t), "5b2f8a7c90e1d346", ""},
+		"a migration waits, too":    {both, "5b2f8a7c90e1d346", ""},
+		"something else waits":      {unapproved(t), "0123456789abcdef", "the change that waits is 5b2f8a7c90e1d346 (Remove on member3, Update on member1), not 0123456789abcdef"},
+		"a migration alone waits":   {moving(t, asks), "5b2f8a7c90e1d346", "5b2f8a7c90e1d346 does not wait for approval"},
+		"it was approved before":    {done, "5b2f8a7c90e1d346", "5b2f8a7c90e1d346 is approved already, and no change waits"},
+		"nothing waits, nor did it": {done, "0123456789abcdef", "0123456789abcdef does not wait for approval"},
+	} {
+		c := fakeClient(t, test.fw)
+		var out bytes.Buffer
+		err := approve(t.Context(), c, web, test.only, &out)
+		if (err == nil) != (test.fail == "") || err != nil && !strings.Contains(err.Error(), test.fail) {
+			t.Errorf("%s: %v", name, err)
+		}
+		fw, err := read(t.Context(), c, web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fw.Annotations[v1alpha1.AnnotationApproveChange]; got != test.fw.Annotations[v1alpha1.AnnotationApproveChange] && got != test.only ||
+			fw.Annotations[v1alpha1.AnnotationApproveMigration] != "" {
+			t.Errorf("%s: the annotations are %v", name, fw.Annotations)
 		}
 	}
 }

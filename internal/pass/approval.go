@@ -26,6 +26,8 @@ const (
 	mostPlanned = 50
 	// mostProblem bounds what status.change says of a problem.
 	mostProblem = 2048
+	// mostGiven bounds what is repeated of an approval that stands for nothing: anybody may have written it.
+	mostGiven = 63
 )
 
 // Planned is what a spec comes to.
@@ -182,7 +184,7 @@ func (d *Decision) awaitApproval() error {
 	}
 	before := ptr.Deref(d.record.change, v1alpha1.ChangeStatus{})
 	if before.ApprovedHash == hash {
-		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
+		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash, Approved: before.Approved}
 		return nil
 	}
 	planned := d.planned()
@@ -226,28 +228,64 @@ func (d *Decision) keepWaiting(hash string, before v1alpha1.ChangeStatus, planne
 	held := *fw
 	held.Spec.Suspend = ptr.To(true)
 	d.in.FleetWorkload, d.spec, d.here = &held, &held, &held
+	next.Superseded = d.superseded(before, next)
 	given := fw.Annotations[v1alpha1.AnnotationApproveChange]
 	switch {
 	case next.Approval == "":
 		d.unapproved = "a change of the spec waits for approval, and cannot be approved yet: " + next.Message
 	case given == next.Approval:
-		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash}
+		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash, Approved: given}
 		d.record.placement = guard.WithApproved(d.record.placement, planned.takesOut, d.now)
 		d.unapproved, d.again = "a change of the spec was approved, which is recorded first", time.Second
 	default:
-		d.unapproved = fmt.Sprintf("a change of the spec waits for approval: %s; approve it with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
-			next.Message, fw.Name, fw.Namespace, v1alpha1.AnnotationApproveChange, next.Approval)
-		if given != "" && given == before.Approval {
-			d.unapproved = "what was approved is no longer what would be done: " + d.unapproved
-		}
+		d.unapproved = fmt.Sprintf("%sa change of the spec waits for approval: %s; approve it with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
+			ofAnother(given, next), next.Message, fw.Name, fw.Namespace, v1alpha1.AnnotationApproveChange, next.Approval)
 		d.again = backends.Sooner(d.again, next.ExpiresAt.Sub(d.now.Time))
 	}
 	return nil
 }
 
+// superseded is what could be approved last, unless that can be approved again.
+func (d *Decision) superseded(before, next v1alpha1.ChangeStatus) *v1alpha1.SupersededChange {
+	last := before.Superseded
+	if before.Approval != "" && before.Approval != next.Approval {
+		last = &v1alpha1.SupersededChange{Approval: before.Approval, Message: before.Message, Reason: v1alpha1.SupersededOutcomeChanged}
+		switch fw := d.in.FleetWorkload; {
+		case ptr.Deref(fw.Status.ObservedGeneration, 0) != fw.Generation:
+			last.Reason = v1alpha1.SupersededSpecEdited
+		case before.ExpiresAt != nil && !d.now.Before(before.ExpiresAt):
+			last.Reason = v1alpha1.SupersededExpired
+		}
+	}
+	if last != nil && last.Approval == next.Approval {
+		return nil
+	}
+	return last
+}
+
+// sinceThen says what has become of a superseded change.
+var sinceThen = map[v1alpha1.SupersededReason]string{
+	v1alpha1.SupersededSpecEdited:     "the spec was edited since",
+	v1alpha1.SupersededOutcomeChanged: "it comes to something else now",
+	v1alpha1.SupersededExpired:        "nobody approved it in time",
+}
+
+// ofAnother says that somebody has approved something else than what waits: what that was, and what has changed since. The annotation may
+// still have what was approved and carried out before.
+func ofAnother(given string, change v1alpha1.ChangeStatus) string {
+	switch last := change.Superseded; {
+	case given == "" || given == change.Approved:
+		return ""
+	case last != nil && given == last.Approval:
+		return fmt.Sprintf("what was approved (%s: %s) is no longer what would be done, as %s: ", given, last.Message, sinceThen[last.Reason])
+	default:
+		return fmt.Sprintf("what the annotation approves (%s) is not what waits: ", brief.Cut(given, mostGiven))
+	}
+}
+
 // changeOf is how the change stands. What was offered for approval stays so for as long as it is the same.
 func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned Planned) (v1alpha1.ChangeStatus, error) {
-	next := v1alpha1.ChangeStatus{ApprovedHash: before.ApprovedHash, Message: planned.summary()}
+	next := v1alpha1.ChangeStatus{ApprovedHash: before.ApprovedHash, Approved: before.Approved, Message: planned.summary()}
 	if planned.Problem != "" || planned.Unsettled {
 		next.ExpiresAt = before.ExpiresAt // what was approved meanwhile is good again when it comes to the same
 		return next, nil

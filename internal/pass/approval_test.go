@@ -112,6 +112,91 @@ func TestWhatAnApprovalStandsFor(t *testing.T) {
 	}
 }
 
+// TestWhatHasChangedSinceItWasApproved is said for as long as the annotation stands, whoever was first: the person, or the change.
+func TestWhatHasChangedSinceItWasApproved(t *testing.T) {
+	joins := func(d *Decision) {
+		d.in.Planned.Clusters = append(d.in.Planned.Clusters, v1alpha1.PlannedCluster{Name: "m3", Action: v1alpha1.PlannedCreate})
+	}
+	for name, test := range map[string]struct {
+		edit  func(*Decision)
+		since string
+	}{
+		"a cluster joins": {joins, "it comes to something else now"},
+		"the spec is edited": {func(d *Decision) {
+			d.in.FleetWorkload.Generation++
+			d.in.FleetWorkload.Spec.Template.Raw = []byte(`{}`)
+		}, "the spec was edited since"},
+		"nobody approves it in time": {func(d *Decision) { d.now = metav1.NewTime(d.now.Add(approvalHolds)) }, "nobody approved it in time"},
+	} {
+		for _, before := range []bool{true, false} {
+			first := waiting(t)
+			token := offer(t, first)
+			approve := func(d *Decision) {
+				d.in.FleetWorkload.Annotations = map[string]string{v1alpha1.AnnotationApproveChange: token}
+			}
+			second := again(t, first, func(d *Decision) {
+				test.edit(d)
+				if before {
+					approve(d)
+				}
+			})
+			offered := offer(t, second)
+			if offered == token {
+				t.Fatalf("%s: %q is offered again", name, token)
+			}
+			third := again(t, second, func(d *Decision) { test.edit(d); approve(d) })
+			third.in.FleetWorkload.Status.ObservedGeneration = &third.in.FleetWorkload.Generation
+			if got := offer(t, third); got != offered {
+				t.Errorf("%s: %q is offered after %q", name, got, offered)
+			}
+			want := "what was approved (" + token + ": Update on m1, m2) is no longer what would be done, as " + test.since + ": "
+			for _, d := range []*Decision{second, third} {
+				if got := strings.HasPrefix(d.unapproved, want); got != (before || d == third) {
+					t.Errorf("%s: it says %q", name, d.unapproved)
+				}
+			}
+			if !reflect.DeepEqual(second.record.change, third.record.change) {
+				t.Errorf("%s: the record changes at rest: %+v, then %+v", name, second.record.change, third.record.change)
+			}
+		}
+	}
+}
+
+// TestWhatNobodyAsksAbout: what was approved and carried out is not held against the next change, and what was superseded is forgotten once it
+// can be approved again. What stands for nothing is named.
+func TestWhatNobodyAsksAbout(t *testing.T) {
+	first := waiting(t)
+	token := offer(t, first)
+	annotated := func(value string) func(*Decision) {
+		return func(d *Decision) {
+			d.in.FleetWorkload.Annotations = map[string]string{v1alpha1.AnnotationApproveChange: value}
+		}
+	}
+	done := again(t, first, annotated(token))
+	offer(t, done)
+	next := again(t, done, func(d *Decision) {
+		annotated(token)(d)
+		d.in.FleetWorkload.Spec.Template.Raw = []byte(`{}`)
+	})
+	if got := offer(t, next); got == token || !strings.HasPrefix(next.unapproved, "a change of the spec waits for approval: ") {
+		t.Errorf("after %q, %q is offered, and it says %q", token, got, next.unapproved)
+	}
+	mistyped := again(t, first, annotated(strings.Repeat("x", 1000)))
+	offer(t, mistyped)
+	if !strings.HasPrefix(mistyped.unapproved, "what the annotation approves (x") || len(mistyped.unapproved) > 600 {
+		t.Errorf("it says %q", mistyped.unapproved)
+	}
+	moved := again(t, first, func(d *Decision) { d.in.Planned.Clusters = d.in.Planned.Clusters[:1] })
+	offer(t, moved)
+	if last := moved.record.change.Superseded; last == nil || last.Approval != token {
+		t.Errorf("the record is %+v", moved.record.change)
+	}
+	back := again(t, moved, func(*Decision) {})
+	if got := offer(t, back); got != token || back.record.change.Superseded.Approval == token {
+		t.Errorf("%q is offered after %q, with %+v", got, token, back.record.change.Superseded)
+	}
+}
+
 // TestAnApprovalNamesWhatItTakesOut: that is recorded with it, and the rehearsal of what nobody has approved yet takes out whatever it has to.
 func TestAnApprovalNamesWhatItTakesOut(t *testing.T) {
 	named := func(record *v1alpha1.PlacementRecord) (names []string) {
