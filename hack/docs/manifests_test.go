@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends/backendtest/crdcheck"
+	"github.com/fleetworkload/fleetworkload/internal/bulk"
 	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
@@ -55,6 +58,14 @@ var parts = map[string]string{
 	"docs/karmada-to-ocm.md": "# web.yaml, without spec.template\n",
 }
 
+// elsewhere are blocks that another test reads as what they are, by page and first line.
+var elsewhere = map[string]string{
+	"docs/gitops.md: # charts/shop/values.yaml": "hack/tools/chart renders the page's chart by Helm",
+	"docs/gitops.md: # base/kustomization.yaml": "hack/tools/kustomize builds the page's folders by kustomize",
+	"docs/gitops.md: # prod/kustomization.yaml": "hack/tools/kustomize builds the page's folders by kustomize",
+	"docs/gitops.md: patches:":                  "hack/tools/kustomize applies such a patch",
+}
+
 // inventory begins a block that the tests of cmd/kubectl-fw read.
 const inventory = "# clusters.yaml, three clusters as the test fleet's"
 
@@ -64,10 +75,15 @@ type object = map[string]any
 func TestManifests(t *testing.T) {
 	schemas := others(t)
 	maps.Copy(schemas, crdcheck.LoadFile(t, filepath.Join(root, "config/crd/bases/apps.fleetworkload.io_fleetworkloads.yaml")))
-	looked := map[string]int{}
+	looked, told := map[string]int{}, map[string]bool{}
 	for _, page := range read(t) {
 		for _, block := range page.Blocks {
 			if block.Language != "yaml" || strings.HasPrefix(block.Text, inventory) {
+				continue
+			}
+			first, _, _ := strings.Cut(block.Text, "\n")
+			if at := page.Path + ": " + first; elsewhere[at] != "" {
+				told[at] = true
 				continue
 			}
 			contents, err := decode(block.Text)
@@ -84,8 +100,13 @@ func TestManifests(t *testing.T) {
 			}
 		}
 	}
+	for at, why := range elsewhere {
+		if !told[at] {
+			t.Errorf("%s: there is no such block that %s", at, why)
+		}
+	}
 	for what, atLeast := range map[string]int{"FleetWorkload": 4, "part of a FleetWorkload": 5, "part of a configuration": 4,
-		"OperatorConfiguration": 1, "ClusterRole": 2, "Kustomization": 2, "HelmRelease": 1, "Application": 1, "ApplicationSet": 1} {
+		"OperatorConfiguration": 1, "ClusterRole": 2, "rules of a Role": 3, "values of the chart": 2, "report": 1, "Kustomization": 2, "HelmRelease": 1, "Application": 1, "ApplicationSet": 1} {
 		if looked[what] < atLeast {
 			t.Errorf("looked at %d of %s", looked[what], what)
 		}
@@ -114,9 +135,54 @@ func check(t *testing.T, schemas crdcheck.Schemas, content object, isPart bool) 
 		return "part of a FleetWorkload", admit(t, schemas, merged(must(t, small), object{"spec": content}))
 	case only(content, config.Configuration{}):
 		return "part of a configuration", configured(t, merged(must(t, smallConfiguration), content))
+	case content["evidence"] != nil:
+		return "report", reported(t, content)
+	case content["rules"] != nil && only(content, rbacv1.ClusterRole{}):
+		return "rules of a Role", known(t, schemas, merged(must(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}"), content))
 	default:
-		return "something else", nil
+		return "values of the chart", valued(t, content)
 	}
+}
+
+// reported reads what a page shows of a report. It leaves out some of the numbers.
+func reported(t *testing.T, content object) error {
+	t.Helper()
+	delete(content["summary"].(object), "...")
+	raw, err := yaml.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return yaml.UnmarshalStrict(raw, &bulk.Report{})
+}
+
+// valued holds values against those of the chart, which has each that it reads, and the backends among them against the configuration.
+func valued(t *testing.T, content object) error {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, "charts/fleetworkload/values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stray := strayIn("", content, must(t, string(raw))); stray != "" {
+		return fmt.Errorf("the chart has no value %s", stray)
+	}
+	return configured(t, merged(must(t, smallConfiguration), object{"backends": content["backends"]}))
+}
+
+// strayIn is a key that the chart does not have; empty when there is none. What is empty there may have any.
+func strayIn(path string, content, chart object) string {
+	for key, value := range content {
+		has, is := chart[key]
+		if !is {
+			return path + key
+		}
+		inner, isObject := value.(object)
+		if known, wasObject := has.(object); isObject && wasObject && len(known) > 0 {
+			if stray := strayIn(path+key+".", inner, known); stray != "" {
+				return stray
+			}
+		}
+	}
+	return ""
 }
 
 func admit(t *testing.T, schemas crdcheck.Schemas, content object) error {
@@ -195,8 +261,8 @@ func decode(text string) ([]object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if asJSON[0] == '[' {
-			continue // entries of a list that the text names
+		if asJSON[0] == '[' { // the only lists that pages show without their key
+			asJSON = fmt.Appendf(nil, `{"rules":%s}`, asJSON)
 		}
 		content := object{}
 		if err := utiljson.Unmarshal(asJSON, &content); err != nil {
