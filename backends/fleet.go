@@ -109,6 +109,21 @@ func (f Fleet) Select(selectors ...v1alpha1.ClusterSelector) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
+// Chosen is a backend's choice, or where it has made none for these selectors, what they choose. A backend that chooses by more than selectors may
+// decide otherwise: it is for those who must not ask it to choose.
+func (f Fleet) Chosen(made Selection, selectors []v1alpha1.ClusterSelector) (Selection, error) {
+	if made.Settled {
+		return made, nil
+	}
+	clusters, err := f.Select(selectors...)
+	if err != nil {
+		return Selection{}, &Error{
+			Code: CodeInvalidPlacement, Field: "spec.placement", Message: "a selector cannot be read", Remedy: "correct it", Err: err,
+		}
+	}
+	return Selection{Settled: true, Clusters: clusters}, nil
+}
+
 // Unknown returns, sorted, the names in the selectors that no cluster has.
 func (f Fleet) Unknown(selectors ...v1alpha1.ClusterSelector) []string {
 	var names []string

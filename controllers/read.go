@@ -22,6 +22,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/proposal"
 	"github.com/fleetworkload/fleetworkload/internal/sources"
 )
 
@@ -37,14 +38,7 @@ type Sources interface {
 func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*pass.Decision, error) {
 	ctx, span := r.startSpan(ctx, "Decide")
 	defer span.End()
-	in := pass.In{
-		Settings: pass.Settings{
-			Kinds: r.Kinds, Installation: r.Installation, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
-			MigrationsAtOnce: r.Turns.limit, Tenancy: r.Tenancy,
-		},
-		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.younger(r.StartGrace), Filling: r.younger(r.FillGrace),
-		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{}, Access: map[pass.Access]pass.Answer{},
-	}
+	in := r.unasked(fw)
 	for range pass.MostReads {
 		d := pass.Decide(in)
 		if d.Refers != nil { // before they are read, so that no change is missed
@@ -59,6 +53,18 @@ func (r *Reconciler) decide(ctx context.Context, fw *v1alpha1.FleetWorkload) (*p
 		}
 	}
 	return nil, fmt.Errorf("decide on %s: what it asks is not answered", client.ObjectKeyFromObject(fw))
+}
+
+// unasked is what a decision about a FleetWorkload begins with, before anything is asked.
+func (r *Reconciler) unasked(fw *v1alpha1.FleetWorkload) pass.In {
+	return pass.In{
+		Settings: pass.Settings{
+			Kinds: r.Kinds, Installation: r.Installation, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
+			MigrationsAtOnce: r.Turns.limit, Tenancy: r.Tenancy,
+		},
+		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.younger(r.StartGrace), Filling: r.younger(r.FillGrace),
+		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{}, Access: map[pass.Access]pass.Answer{},
+	}
 }
 
 // read answers what a decision asks. What a backend cannot tell is an answer too.
@@ -115,6 +121,38 @@ func (r *Reconciler) plan(ctx context.Context, in *pass.In) error {
 	})
 	in.Planned = &planned
 	return failed
+}
+
+// answer says in the status what a proposed spec comes to. What cannot be read is part of the answer: whoever wants to know asks again.
+func (r *Reconciler) answer(ctx context.Context, fw *v1alpha1.FleetWorkload, status *v1alpha1.FleetWorkloadStatus) {
+	status.Proposal = pass.Answered(fw, metav1.NewTime(r.Clock.Now()), func(value string) v1alpha1.ProposalStatus {
+		next, err := proposal.Decode(ctx, fw, value)
+		if err != nil {
+			return v1alpha1.ProposalStatus{Refused: err.Error()}
+		}
+		var failed error
+		answer := pass.Proposed(r.unasked(next), func(in *pass.In, reads pass.Reads) {
+			if failed == nil {
+				failed = r.read(ctx, in, reads)
+			}
+			choose(in.Sides, reads.Sides)
+		})
+		if failed != nil {
+			return v1alpha1.ProposalStatus{Refused: fmt.Sprintf("what it comes to could not be read: %v", failed)}
+		}
+		return answer
+	})
+}
+
+// choose takes what selectors choose where a backend was asked that has not chosen for them. To have it choose would be a write.
+func choose(sides map[string]*pass.Side, reads []pass.SideRead) {
+	for _, read := range reads {
+		side := sides[read.Backend]
+		if read.Query == nil || side == nil || side.Err != nil || side.Observed == nil || side.Fleet == nil {
+			continue
+		}
+		side.Observed.Selection, side.Err = side.Fleet.Chosen(side.Observed.Selection, read.Query.Selectors)
+	}
 }
 
 // readNamespace reads the namespace's labels. One that is gone has none.

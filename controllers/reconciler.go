@@ -185,6 +185,9 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	r.remember(ctx, fw, d)
 	result := d.Conclude(outcomes)
 	r.countUnread(d)
+	if !result.Unchanged && !result.Gone {
+		r.answer(ctx, fw, &result.Status)
+	}
 	if err := r.keep(ctx, fw, result.Keep); err != nil {
 		return r.finish(ctx, fw, d.Fail(err))
 	}

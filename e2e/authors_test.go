@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,6 +39,35 @@ type overreach struct {
 	input string
 	// says is in the refusal; when empty, that the author may not do what the right says.
 	says string
+}
+
+// mayEdit gives the authors their rights in a namespace.
+func mayEdit(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	group := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: authors}}
+	base := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: authors, Namespace: namespace}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}},
+	}}
+	Expect(hub().Create(ctx, base)).To(Succeed())
+	for kind, name := range map[string]string{"Role": authors, "ClusterRole": "fleetworkload-editor"} {
+		Expect(hub().Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: authors + "-" + name, Namespace: namespace},
+			Subjects: group, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}})).To(Succeed())
+	}
+}
+
+// proposed is a FleetWorkload's spec, as kubectl fw plan asks about it.
+func proposed(manifest string) string {
+	GinkgoHelper()
+	var fw struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	Expect(json.Unmarshal([]byte(manifest), &fw)).To(Succeed())
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(fw.Spec)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(w.Close()).To(Succeed())
+	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
 // person is somebody of the authors.
@@ -166,15 +198,7 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 			answering.wake(ctx)
 			removeNamespace(ctx, namespace)
 		}, NodeTimeout(2*time.Minute))
-		group := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: authors}}
-		base := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: authors, Namespace: namespace}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create"}},
-		}}
-		Expect(hub().Create(ctx, base)).To(Succeed())
-		for kind, name := range map[string]string{"Role": authors, "ClusterRole": "fleetworkload-editor"} {
-			Expect(hub().Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: authors + "-" + name, Namespace: namespace},
-				Subjects: group, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}})).To(Succeed())
-		}
+		mayEdit(ctx, namespace)
 		_, err := world.kubectlWith(ctx, written("held", "{serviceAccountName: null}"), lab.Hub, "-n", namespace, "create", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
 		_, err = world.kubectlWith(ctx, written("accounted", "{serviceAccountName: deployer}"), lab.Hub, "-n", namespace, "create", "-f", "-")
@@ -279,6 +303,9 @@ var _ = Describe("Nobody ships what they may not create", Label("tenancy", "laws
 			{what: "approval while it is made", right: "approve fleetworkloads.apps.fleetworkload.io", says: "you may not approve",
 				args: []string{"create", "-f", "-"}, input: strings.Replace(written("try", "{}"), `"metadata":{`,
 					`"metadata":{"annotations":{"`+v1alpha1.AnnotationConfirmRemoval+`":"all"},`, 1)},
+			{what: "question about what they may not ship", right: "create secrets", args: []string{"annotate", "fleetworkload", "held",
+				v1alpha1.AnnotationPropose + "=" + proposed(written("held", beside("v1", "Secret", "")))}},
+			without("question about an account's", "accounted", "deployer", `{"metadata":{"annotations":{"`+v1alpha1.AnnotationPropose+`":"`+proposed(written("accounted", "{}"))+`"}}}`),
 			{what: "status", says: `resource "fleetworkloads/status"`,
 				args: []string{"patch", "fleetworkload", "held", "--subresource=status", "--type=merge", "-p", `{"status":{"backend":"karmada"}}`}},
 			{what: "another namespace", args: []string{"delete", "fleetworkload", "held", "-n", "kube-system"}, says: "forbidden"},

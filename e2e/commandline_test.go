@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -102,6 +103,71 @@ func sound(o *operator) string {
 }
 
 var _ = Describe("The command line for a workload", Label("commandline", "karmada", "ocm"), func() {
+	for _, backend := range backends {
+		It("asks the operator what an edit comes to on "+backend+", with an author's rights", Label(backend, "tenancy"), func(ctx SpecContext) {
+			sharedOperator(ctx)
+			program, m := buildKubectlFW(ctx), world.members
+			fw := workload(makeNamespace(ctx, "propose"), "web", backend, deployment, 4)
+			fw.Spec.Placement.Clusters, fw.Spec.Placement.Division = on(m[0], m[1]), divided()
+			create(ctx, fw)
+			becomesReady(ctx, fw)
+			mayEdit(ctx, fw.Namespace)
+			file, next := filepath.Join(world.dir, fw.Namespace+".yaml"), fw.DeepCopy()
+			plan := func(edit func(*v1alpha1.FleetWorkload)) (out string, code int) {
+				GinkgoHelper()
+				next = &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: fw.Namespace, Name: fw.Name}, Spec: *fw.Spec.DeepCopy()}
+				next.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetWorkload"))
+				edit(next)
+				raw, err := yaml.Marshal(next)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(os.WriteFile(file, raw, 0o600)).To(Succeed())
+				out, errOut, err := commandLine(ctx, program, fw, person("planner", "plan", "-f", file)...)
+				var exit *exec.ExitError
+				if errors.As(err, &exit) {
+					return out + errOut, exit.ExitCode()
+				}
+				Expect(err).NotTo(HaveOccurred())
+				return out + errOut, 0
+			}
+			pods, before, generation := podUIDs(ctx, fw), specs(ctx, fw, deployment), fw.Generation
+
+			narrower := func(fw *v1alpha1.FleetWorkload) {
+				setImage(fw, imageNew)
+				fw.Spec.Placement.Clusters = on(m[1], m[2])
+			}
+			Eventually(func() string { out, _ := plan(narrower); return out }).WithContext(ctx).ShouldNot(ContainSubstring("Forbidden"), "until RBAC knows the author")
+			out, code := plan(narrower)
+			Expect(code).To(Equal(2), out)
+			Expect(out).To(And(ContainSubstring(imageOld+" -> "+imageNew), ContainSubstring("\nCreate on "+m[2]+", Remove on "+m[0]+", Update on "+m[1]+"\n"),
+				MatchRegexp(`(?m)^`+m[0]+` +remove +2 +SpecChanged$`), MatchRegexp(`(?m)^`+m[1]+` +update +2 +-$`), MatchRegexp(`(?m)^`+m[2]+` +create +2 +-$`)))
+			out, code = plan(func(*v1alpha1.FleetWorkload) {})
+			Expect(code).To(Equal(0), out)
+			out, code = plan(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Placement.Clusters = on("membr1") })
+			Expect(code).To(Equal(1), out)
+			Expect(out).To(ContainSubstring(`spec.placement.clusters.names[0] "membr1"`))
+			out, code = plan(func(fw *v1alpha1.FleetWorkload) {
+				fw.Spec.Companions = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`)}}
+			})
+			Expect(code).To(Equal(1), out)
+			Expect(out).To(ContainSubstring("may not create services"))
+
+			By("nothing has come of it")
+			refresh(ctx, fw)
+			Expect(fw.Generation).To(Equal(generation))
+			Expect(fw.Annotations).NotTo(HaveKey(v1alpha1.AnnotationPropose))
+			eventually(ctx, fw, readyTimeout, func(g Gomega) { g.Expect(fw.Status.Proposal).To(BeNil()) })
+			nothingRemoved(ctx, fw, deployment, pods, before)
+
+			By("the file is applied")
+			_, code = plan(narrower)
+			Expect(code).To(Equal(2))
+			edit(ctx, fw, func(fw *v1alpha1.FleetWorkload) { fw.Spec = next.Spec })
+			becomesReady(ctx, fw)
+			runs(ctx, fw, deployment, map[string]want{m[1]: {2, imageNew, "info"}, m[2]: {2, imageNew, "info"}})
+			remove(ctx, fw)
+		}, NodeTimeout(5*time.Minute))
+	}
+
 	for _, backend := range backends {
 		It("says what an edit would change on "+backend+", and what is so", Label(backend), func(ctx SpecContext) {
 			o := sharedOperator(ctx)

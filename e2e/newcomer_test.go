@@ -215,13 +215,13 @@ func troubleshooting() walk {
 	// The operator of all scenarios holds no lease, which doctor finds.
 	ends := map[string]int{"kubectl fw doctor --config operator.yaml": 1}
 	return walk{page: "docs/troubleshooting.md", ends: ends, standIns: map[string]standIn{
-		"kubectl fw status": {why: mention},
-		"kubectl fw doctor": {why: mention},
-		"kubectl fw plan -f FILE --config operator.yaml": {why: mention},
-		"kubectl fw status NAME --watch":                 {why: mention},
-		"kubectl fw approve NAME":                        {why: mention},
-		"kubectl fw -n shop events":                      {why: drift},
-		"spec:":                                          {why: drift},
+		"kubectl fw status":              {why: mention},
+		"kubectl fw doctor":              {why: mention},
+		"kubectl fw plan -f FILE":        {why: mention},
+		"kubectl fw status NAME --watch": {why: mention},
+		"kubectl fw approve NAME":        {why: mention},
+		"kubectl fw -n shop events":      {why: drift},
+		"spec:":                          {why: drift},
 		`kubectl get fleetworkload web -n shop -o jsonpath='{.status.ready}{"\n"}{.status.conditions[?(@.type=="Drifted")].message}{"\n"}'`: {why: drift},
 		"kubectl get fleetworkload NAME -n NAMESPACE -o yaml":                                                                               {why: report},
 		"kubectl logs -n fleetworkload-system deployment/fleetworkload --since=1h":                                                          {why: noPods},
@@ -283,7 +283,7 @@ func (n *newcomer) commandLine() walk {
 		"kubectl fw migrate --all -n demo --to karmada 2>&1 | cat":  0,
 		"kubectl fw doctor --config operator.yaml":                  1, // of typo; and the scenarios' operator holds no lease
 		"kubectl fw -n demo plan web":                               2,
-		"kubectl fw plan -f web.yaml --config operator.yaml":        2,
+		"kubectl fw plan -f web.yaml":                               2,
 	}}
 }
 

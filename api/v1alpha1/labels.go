@@ -25,6 +25,9 @@ const (
 	// AnnotationApproveChange is an annotation a person puts on a FleetWorkload to let a change of its spec be carried out. Its value is
 	// status.change.approval.
 	AnnotationApproveChange = "fleetworkload.io/approve-change"
+	// AnnotationPropose is an annotation a person puts on a FleetWorkload to learn what another spec would come to: status.proposal answers. Its value
+	// is the spec as JSON, compressed by gzip and encoded as base64. Nothing is carried out. kubectl fw plan -f writes it, and takes it away.
+	AnnotationPropose = "fleetworkload.io/propose"
 	// Finalizer keeps a FleetWorkload until its backend has nothing of it left.
 	Finalizer = "fleetworkload.io/finalizer"
 )

@@ -120,6 +120,10 @@ type FleetWorkloadStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Truncated *int32 `json:"truncated,omitempty"`
 
+	// proposal says what the spec in the annotation fleetworkload.io/propose would come to. It goes with the annotation.
+	// +optional
+	Proposal *ProposalStatus `json:"proposal,omitempty"`
+
 	// migration tells how far a change of backend has come.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
@@ -208,6 +212,51 @@ type ChangeStatus struct {
 	Companions []PlannedCompanion `json:"companions,omitempty"`
 
 	// companionsTruncated is how many more entries there are than companions lists. All of them are part of what approval stands for.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	CompanionsTruncated *int32 `json:"companionsTruncated,omitempty"`
+}
+
+// ProposalStatus is what a spec would come to that somebody has only asked about.
+type ProposalStatus struct {
+	// hash is that of the annotation's value, by which who asks knows the answer.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Hash string `json:"hash,omitempty"`
+
+	// answeredAt is when the operator looked. It does not look again at the same proposal.
+	// +required
+	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
+
+	// refused says why the spec would not be carried out; then there is nothing else.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Refused string `json:"refused,omitempty"`
+
+	// message says in a line what it comes to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+
+	// clusters are those on which it does something.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Clusters []PlannedCluster `json:"clusters,omitempty"`
+
+	// truncated is how many more clusters there are than clusters lists.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Truncated *int32 `json:"truncated,omitempty"`
+
+	// companions are the objects that travel with the workload, as in status.change.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Companions []PlannedCompanion `json:"companions,omitempty"`
+
+	// companionsTruncated is how many more entries there are than companions lists.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	CompanionsTruncated *int32 `json:"companionsTruncated,omitempty"`

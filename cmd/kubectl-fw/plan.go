@@ -37,9 +37,12 @@ const planLong = `Print what a change comes to on each cluster, before it is car
 With NAME: of a FleetWorkload whose change waits for approval (spec.approval: Manual), as the operator says. No backend is asked from here.
 --approve approves just what is printed: if anything of it changes before the operator carries it out, it waits for another approval.
 
-With -f FILE: what applying a file would change, in each FleetWorkload and on each cluster. Nothing is changed. The management cluster is asked what the FleetWorkload would be, by an apply that it does not keep: what it refuses, and what its webhook does
-not allow you, it says here. It is the apply of kubectl apply, or with --server-side that of kubectl apply --server-side. The backends of the operator's configuration file (--config) are read, and what the operator would
-do is decided by the operator's own code. What Secrets hold is not shown.
+With -f FILE: what applying a file would change, in each FleetWorkload and on each cluster. The management cluster is asked what the FleetWorkload would be, by an apply that it does not keep: what it refuses, and what its webhook does
+not allow you, it says here. It is the apply of kubectl apply, or with --server-side that of kubectl apply --server-side. What Secrets hold is not shown.
+
+The operator then says what becomes of clusters. It is asked through an annotation of the FleetWorkload, fleetworkload.io/propose, which goes again once it has
+answered; so that takes the right to patch the FleetWorkload, and one that is there. With --config FILE, the operator's configuration, the backends are read from
+here, with the operator's Secrets, and nothing is written: that works for a new FleetWorkload, too.
 
 The exit code is 0 when nothing would change, 2 when something would, and 1 after an error, or when a change would be refused or held.`
 
@@ -48,6 +51,9 @@ const planExample = `  # What does the change come to that waits? It is fine.
   kubectl-fw plan web -n shop --approve
 
   # What would change?
+  kubectl-fw plan -f web.yaml
+
+  # The same of a new one, by who may read the operator's Secrets
   kubectl-fw plan -f web.yaml --config operator.yaml
 
   # Of a FleetWorkload that Argo CD applies
@@ -72,7 +78,7 @@ type planOptions struct {
 func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts planOptions
 	cmd := &cobra.Command{
-		Use:               "plan (NAME | -f FILE --config FILE)",
+		Use:               "plan (NAME | -f FILE)",
 		Aliases:           []string{"diff"},
 		Short:             "Print what a change comes to on each cluster, and approve it",
 		Long:              planLong,
@@ -95,7 +101,7 @@ func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opts.file, "filename", "f", "", "file with FleetWorkloads; - reads standard input")
-	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends")
+	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends instead of asking the operator")
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
 		"where Secrets that the configuration names are, on the management cluster")
 	f.BoolVar(&opts.serverSide, "server-side", false, "apply as kubectl apply --server-side does")
@@ -112,20 +118,20 @@ func (o planOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigFlag
 	if err != nil {
 		return err
 	}
-	live, err := openLive(cmd.Context(), flags, o.config, o.operatorNamespace)
+	c, comesTo, closed, err := o.source(cmd.Context(), flags)
 	if err != nil {
 		return err
 	}
-	defer live.close()
+	defer closed()
 	var errs []error
 	for i, fw := range fws {
 		if i > 0 {
 			fmt.Fprintln(streams.Out)
 		}
-		p, err := o.preview(cmd.Context(), live.client, fw)
+		p, err := o.preview(cmd.Context(), c, fw)
 		if err == nil {
 			p.program = cmd.Root().DisplayName()
-			err = p.write(streams.Out, live)
+			err = p.write(streams.Out, comesTo)
 		}
 		if err != nil {
 			err = fmt.Errorf("FleetWorkload %s/%s: %w", fw.Namespace, fw.Name, err)
@@ -133,6 +139,25 @@ func (o planOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigFlag
 		errs = append(errs, err)
 	}
 	return worst(errs)
+}
+
+// clustersWriter prints what becomes of clusters. It fails with somethingChanges when anything would change there.
+type clustersWriter func(p *preview, edits []string, out io.Writer) error
+
+// source is who says what a FleetWorkload comes to on clusters: the operator, asked through the FleetWorkload itself, or with its configuration
+// its own code, run here.
+func (o planOptions) source(ctx context.Context, flags *genericclioptions.ConfigFlags) (
+	c client.Client, comesTo clustersWriter, closed func(), err error,
+) {
+	if o.config == "" {
+		c, err := newClient(flags)
+		return c, func(p *preview, edits []string, out io.Writer) error { return p.ask(ctx, c, edits, out) }, func() {}, err
+	}
+	live, err := openLive(ctx, flags, o.config, o.operatorNamespace)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return live.client, func(p *preview, edits []string, out io.Writer) error { return p.writeClusters(out, live, edits) }, live.close, nil
 }
 
 // worst are the errors but those that only say that something changes; if there are no others, one of these.
@@ -216,8 +241,8 @@ func patched(ctx context.Context, c client.Client, obj *unstructured.Unstructure
 	return c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 }
 
-// write prints what would change, and fails with somethingChanges when anything would.
-func (p *preview) write(out io.Writer, from source) error {
+// write prints what would change, and fails with somethingChanges when anything would. comesTo prints what that makes of clusters.
+func (p *preview) write(out io.Writer, comesTo clustersWriter) error {
 	if !p.next.DeletionTimestamp.IsZero() {
 		return errors.New("it is being deleted: nothing else becomes of it")
 	}
@@ -234,20 +259,22 @@ func (p *preview) write(out io.Writer, from source) error {
 	default:
 		writeLines(out, "what changes of it", edits)
 	}
-	result := error(nil)
-	if p.was == nil || len(edits) > 0 {
-		result = somethingChanges
-	}
 	if message, elsewhere := p.elsewhere(); elsewhere {
 		fmt.Fprintln(out, message)
-		return result
+	} else if err := comesTo(p, edits, out); err != nil {
+		return err
 	}
+	if p.was == nil || len(edits) > 0 {
+		return somethingChanges
+	}
+	return nil
+}
+
+// writeClusters prints what becomes of clusters, and fails with somethingChanges when anything does.
+func (p *preview) writeClusters(out io.Writer, from source, edits []string) error {
 	comesTo, err := p.comesTo(from)
 	if err != nil {
 		return err
-	}
-	if comesTo.changes() {
-		result = somethingChanges
 	}
 	if err := writePlan(out, comesTo.rows); err != nil {
 		return err
@@ -263,7 +290,10 @@ func (p *preview) write(out io.Writer, from source) error {
 	for _, kind := range comesTo.unread {
 		fmt.Fprintf(out, "note: you may not read %s objects in this namespace: those that pods refer to are sent along, and are not looked at here\n", kind)
 	}
-	return result
+	if comesTo.changes() {
+		return somethingChanges
+	}
+	return nil
 }
 
 // edits are what changes of the FleetWorkload, a line each.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -116,7 +117,7 @@ func TestPlan(t *testing.T) {
 				p.was, p.next.Status = nil, v1alpha1.FleetWorkloadStatus{}
 			}
 			var out bytes.Buffer
-			switch err := p.write(&out, from); {
+			switch err := p.write(&out, func(p *preview, edits []string, out io.Writer) error { return p.writeClusters(out, from, edits) }); {
 			case test.fails == "" && !errors.Is(err, somethingChanges), test.fails == "-" && err != nil,
 				len(test.fails) > 1 && (err == nil || !strings.Contains(err.Error(), test.fails)):
 				t.Errorf("the error is %v", err)

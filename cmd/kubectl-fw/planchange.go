@@ -26,7 +26,7 @@ func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves
 	change := ptr.Deref(fw.Status.Change, v1alpha1.ChangeStatus{})
 	switch {
 	case fw.Spec.Approval != v1alpha1.ApprovalPolicyManual:
-		return fmt.Errorf("FleetWorkload %s: spec.approval is not Manual, so that changes do not wait; with -f FILE --config FILE it is shown what a file would change", key)
+		return fmt.Errorf("FleetWorkload %s: spec.approval is not Manual, so that changes do not wait; with -f FILE it is shown what a file would change", key)
 	case ptr.Deref(fw.Status.ObservedGeneration, 0) != fw.Generation:
 		return fmt.Errorf("FleetWorkload %s: the operator has not looked at the newest spec yet; try again", key)
 	case change.Approval == "" && change.Message != "":
@@ -39,19 +39,10 @@ func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves
 	if err := writeEdits(ctx, c, fw, out); err != nil {
 		return err
 	}
-	rows := plannedRows(change)
-	if len(rows) > 0 {
-		if err := writePlan(out, rows); err != nil {
-			return err
-		}
-	}
-	if more := ptr.Deref(change.Truncated, 0); more > 0 {
-		fmt.Fprintf(out, "and %d clusters more\n", more)
-	}
-	if err := writeCompanions(out, change.Companions, int(ptr.Deref(change.CompanionsTruncated, 0))); err != nil {
+	told := operatorsPlan{change.Clusters, change.Companions, change.Truncated, change.CompanionsTruncated}
+	if err := told.write(out); err != nil {
 		return err
 	}
-	writeLater(out, rows, change.Companions)
 	fmt.Fprintln(out)
 	if approves {
 		return approveChange(ctx, c, fw, out)
@@ -87,13 +78,33 @@ func writeEdits(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload
 	return err
 }
 
-func plannedRows(change v1alpha1.ChangeStatus) (rows []planRow) {
-	for _, p := range change.Clusters {
+// operatorsPlan is what a status says that a spec comes to.
+type operatorsPlan struct {
+	clusters                       []v1alpha1.PlannedCluster
+	companions                     []v1alpha1.PlannedCompanion
+	truncated, companionsTruncated *int32
+}
+
+func (p operatorsPlan) write(out io.Writer) error {
+	rows := make([]planRow, 0, len(p.clusters))
+	for _, c := range p.clusters {
 		rows = append(rows, planned(pass.Row{
-			Cluster: p.Name, Action: p.Action, Replicas: p.Replicas, ReplicasBefore: p.ReplicasBefore, Reason: p.Reason,
+			Cluster: c.Name, Action: c.Action, Replicas: c.Replicas, ReplicasBefore: c.ReplicasBefore, Reason: c.Reason,
 		}))
 	}
-	return rows
+	if len(rows) > 0 {
+		if err := writePlan(out, rows); err != nil {
+			return err
+		}
+	}
+	if more := ptr.Deref(p.truncated, 0); more > 0 {
+		fmt.Fprintf(out, "and %d clusters more\n", more)
+	}
+	if err := writeCompanions(out, p.companions, int(ptr.Deref(p.companionsTruncated, 0))); err != nil {
+		return err
+	}
+	writeLater(out, rows, p.companions)
+	return nil
 }
 
 // approveChange annotates the FleetWorkload with what stands for the change that its status tells of.
@@ -123,8 +134,8 @@ func (o planOptions) check(args []string) error {
 	switch {
 	case len(args) == 0 && o.approve:
 		return errors.New("--approve needs the NAME of a FleetWorkload whose change waits")
-	case len(args) == 0 && (o.file == "" || o.config == ""):
-		return errors.New("give the NAME of a FleetWorkload, or a file with -f FILE and the operator's configuration with --config FILE")
+	case len(args) == 0 && o.file == "":
+		return errors.New("give the NAME of a FleetWorkload, or a file with -f FILE")
 	case len(args) == 1 && (o.file != "" || o.config != ""):
 		return errors.New("NAME shows what the operator says of a change that waits; -f and --config are for a file that is not applied yet")
 	default:

@@ -160,7 +160,7 @@ func TestPlanFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"give the NAME of a FleetWorkload, or a file": {},
 		"--approve needs the NAME":                    {"--approve", "-f", "web.yaml", "--config", "operator.yaml"},
-		"and the operator's configuration":            {"-f", "web.yaml"},
+		"open nothing.yaml":                           {"-f", "nothing.yaml"},
 		"-f and --config are for a file":              {"web", "-f", "web.yaml"},
 		"accepts at most 1 arg(s)":                    {"web", "api"},
 	} {

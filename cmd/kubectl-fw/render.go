@@ -314,12 +314,8 @@ func (b backend) observed(query backends.Query) (observed backends.Observation, 
 			return observed, err
 		}
 	}
-	observed.Selection = backends.Selection{Settled: true}
-	if observed.Selection.Clusters, err = b.fleet.Select(query.Selectors...); err != nil {
-		return observed, &backends.Error{
-			Code: backends.CodeInvalidPlacement, Field: "spec.placement", Message: "a selector cannot be read",
-			Remedy: "correct it", Err: err,
-		}
+	if observed.Selection, err = b.fleet.Chosen(observed.Selection, query.Selectors); err != nil {
+		return observed, err
 	}
 	if b.observe == nil {
 		for _, cluster := range observed.Selection.Clusters {

@@ -22,6 +22,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/plan"
+	"github.com/fleetworkload/fleetworkload/internal/proposal"
 )
 
 // Path is where the webhook is served.
@@ -51,13 +52,27 @@ type Validator struct {
 // Handle allows a FleetWorkload when its author may create all that it ships, and get all that is read for it. When its spec names a ServiceAccount, the
 // author must be allowed to use that; what the account may ship is asked by the operator, at every pass.
 func (v *Validator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	fw, changed, err := v.read(request)
+	fw, proposes, changed, err := v.read(request)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if !changed {
-		return admission.Allowed("")
+	if changed {
+		if response := v.mayShip(ctx, request, fw); !response.Allowed {
+			return response
+		}
 	}
+	if proposes {
+		// What nobody could apply is not looked at, and the status says why.
+		if next, err := proposal.Decode(ctx, fw, fw.Annotations[v1alpha1.AnnotationPropose]); err == nil {
+			return v.mayShip(ctx, request, next)
+		}
+	}
+	return admission.Allowed("")
+}
+
+// mayShip allows what the author may create by themselves. To learn what a spec comes to takes the same rights as to have it carried out: the answer
+// says what there is on clusters.
+func (v *Validator) mayShip(ctx context.Context, request admission.Request, fw *v1alpha1.FleetWorkload) admission.Response {
 	rights, because := v.rights(fw)
 	var refused []plan.Right
 	for _, right := range rights {
@@ -77,14 +92,14 @@ func (v *Validator) Handle(ctx context.Context, request admission.Request) admis
 	return admission.Allowed("")
 }
 
-// read returns the FleetWorkload as it will be, and whether its author is to be asked for anything.
-func (v *Validator) read(request admission.Request) (fw *v1alpha1.FleetWorkload, changed bool, err error) {
+// read returns the FleetWorkload as it will be, and whether its author is to be asked for anything: for what it ships, or for what they propose.
+func (v *Validator) read(request admission.Request) (fw *v1alpha1.FleetWorkload, proposes, changed bool, err error) {
 	fw = &v1alpha1.FleetWorkload{}
 	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
-		return fw, false, nil
+		return fw, false, false, nil
 	}
 	if err := v.Decoder.Decode(request, fw); err != nil {
-		return nil, false, fmt.Errorf("read the FleetWorkload: %w", err)
+		return nil, false, false, fmt.Errorf("read the FleetWorkload: %w", err)
 	}
 	// generateName has no name yet, and needs one to be understood.
 	if fw.Name == "" {
@@ -93,15 +108,16 @@ func (v *Validator) read(request admission.Request) (fw *v1alpha1.FleetWorkload,
 	fw.Namespace = request.Namespace
 	// Rights are to what the spec says; what a status says was written by the operator, or by somebody who would like it to be.
 	fw.Status = v1alpha1.FleetWorkloadStatus{}
+	asked := fw.Annotations[v1alpha1.AnnotationPropose]
 	if request.Operation == admissionv1.Create {
-		return fw, true, nil
+		return fw, asked != "", true, nil
 	}
 	var old v1alpha1.FleetWorkload
 	if err := v.Decoder.DecodeRaw(request.OldObject, &old); err != nil {
-		return nil, false, fmt.Errorf("read the FleetWorkload as it was: %w", err)
+		return nil, false, false, fmt.Errorf("read the FleetWorkload as it was: %w", err)
 	}
 	changed, err = ships(&old.Spec, &fw.Spec)
-	return fw, changed, err
+	return fw, asked != "" && asked != old.Annotations[v1alpha1.AnnotationPropose], changed, err
 }
 
 // ships tells whether a change of the spec changes what is shipped, or where.

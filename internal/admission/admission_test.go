@@ -23,6 +23,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
+	"github.com/fleetworkload/fleetworkload/internal/proposal"
 )
 
 const shipped = `{"metadata":{"name":"web","namespace":"shop"},"spec":{"backend":"ocm","dependencies":"Propagate","placement":{"clusters":{"names":["m1"]}},
@@ -154,6 +155,46 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// Whoever asks what a spec comes to needs the rights to have it carried out, and once it is asked, nobody needs them for something else.
+func TestWhatIsProposed(t *testing.T) {
+	proposing := func(spec string) string {
+		var fw v1alpha1.FleetWorkload
+		if err := json.Unmarshal([]byte(spec), &fw); err != nil {
+			t.Fatal(err)
+		}
+		value, err := proposal.Encode(fw.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Replace(shipped, `"name":"web",`, `"name":"web","annotations":{"`+v1alpha1.AnnotationPropose+`":"`+value+`"},`, 1)
+	}
+	other := proposing(edited(t, "companions", `[{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}]`))
+	for name, test := range map[string]struct {
+		operation admissionv1.Operation
+		old, now  string
+		refused   string
+		want      string
+	}{
+		"with the rights":                  {admissionv1.Update, shipped, other, "", ""},
+		"without the right to create":      {admissionv1.Update, shipped, other, "create services", "may not create services"},
+		"without the right to read":        {admissionv1.Update, shipped, proposing(shipped), "get secrets key", "may not get secrets key"},
+		"of a new one":                     {admissionv1.Create, "", other, "create services", "may not create services"},
+		"an account that they may not use": {admissionv1.Update, shipped, proposing(edited(t, "serviceAccountName", `"deployer"`)), "use serviceaccounts deployer", "may not use"},
+		"it was asked before":              {admissionv1.Update, other, other, "create services", ""},
+		"it is asked no more":              {admissionv1.Update, other, shipped, "create deployments", ""},
+		"what no API server would admit":   {admissionv1.Update, shipped, proposing(edited(t, "backend", `""`)), "create deployments", ""},
+		"what nobody can read":             {admissionv1.Update, shipped, strings.Replace(other, `propose":"`, `propose":"x`, 1), "create deployments", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := &asked{allows: func(text string) (bool, error) { return text != test.refused, nil }}
+			got := api.validator(t).Handle(t.Context(), request(test.operation, test.old, test.now))
+			if got.Allowed != (test.want == "") || got.Result != nil && !strings.Contains(got.Result.Message, test.want) {
+				t.Errorf("allowed: %t, %+v", got.Allowed, got.Result)
+			}
+		})
+	}
+}
+
 // Dependencies that the operator leaves out need no right, and what a status says gives none.
 func TestWhatIsNotAskedFor(t *testing.T) {
 	api := &asked{allows: func(text string) (bool, error) { return text == "create deployments", nil }}
@@ -195,6 +236,8 @@ func TestTheConfigurationAsksForTheSame(t *testing.T) {
 	for _, field := range Asked {
 		want += " || object.spec.?" + field + " != oldObject.spec.?" + field
 	}
+	proposed := "metadata.?annotations[?'" + v1alpha1.AnnotationPropose + "'].orValue('')"
+	want += " || object." + proposed + " != oldObject." + proposed
 	if got := configuration.Webhooks[0].MatchConditions[0].Expression; got != want || len(configuration.Webhooks[0].MatchConditions) > 1 {
 		t.Errorf("it asks when\n%s, not when\n%s", got, want)
 	}

@@ -61,6 +61,10 @@ func PlanOf(in In, read func(*In, Reads)) Planned {
 	fw := *in.FleetWorkload
 	fw.Spec.Suspend = nil
 	in.FleetWorkload = &fw
+	return rehearsed(in, read)
+}
+
+func rehearsed(in In, read func(*In, Reads)) Planned {
 	d, problem := Rehearse(in, read)
 	switch {
 	case problem != nil:
@@ -290,14 +294,8 @@ func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned P
 		next.ExpiresAt = before.ExpiresAt // what was approved meanwhile is good again when it comes to the same
 		return next, nil
 	}
-	shown := planned.Clusters[:min(len(planned.Clusters), mostPlanned)]
-	if next.Clusters = shown; len(shown) < len(planned.Clusters) {
-		next.Truncated = ptr.To(int32(len(planned.Clusters) - len(shown)))
-	}
-	companions, more := shownCompanions(planned.Companions)
-	if next.Companions = companions; more > 0 {
-		next.CompanionsTruncated = ptr.To(int32(more))
-	}
+	next.Clusters, next.Truncated = planned.shownClusters()
+	next.Companions, next.CompanionsTruncated = shownCompanions(planned.Companions)
 	if before.ExpiresAt != nil && d.now.Before(before.ExpiresAt) {
 		token, err := planned.token(hash, *before.ExpiresAt)
 		if err != nil {
@@ -312,6 +310,20 @@ func (d *Decision) changeOf(hash string, before v1alpha1.ChangeStatus, planned P
 	token, err := planned.token(hash, until)
 	next.Approval, next.ExpiresAt = token, &until
 	return next, err
+}
+
+// shownClusters are those that a status has room for, and how many more there are.
+func (p Planned) shownClusters() (shown []v1alpha1.PlannedCluster, more *int32) {
+	shown = p.Clusters[:min(len(p.Clusters), mostPlanned)]
+	return shown, countOf(len(p.Clusters) - len(shown))
+}
+
+// countOf is a count as a status has it: absent when there is nothing to count.
+func countOf(n int) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return ptr.To(int32(n))
 }
 
 // takesOut tells whether a cluster would be left.

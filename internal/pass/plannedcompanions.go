@@ -251,17 +251,17 @@ func (d *Decision) movedNeeds() []plan.Need {
 }
 
 // shownCompanions are as much of them as the status has room for, and how many more there are.
-func shownCompanions(all []PlannedCompanion) (shown []v1alpha1.PlannedCompanion, more int) {
+func shownCompanions(all []PlannedCompanion) (shown []v1alpha1.PlannedCompanion, more *int32) {
 	size := 0
 	for i, p := range all {
 		row := bounded(p.PlannedCompanion)
 		raw, err := json.Marshal(row)
 		if size += len(raw); err != nil || len(shown) == mostCompanions || size > mostCompanionBytes {
-			return shown, len(all) - i
+			return shown, countOf(len(all) - i)
 		}
 		shown = append(shown, row)
 	}
-	return shown, 0
+	return shown, nil
 }
 
 // bounded is a row with the first of its clusters and changes.

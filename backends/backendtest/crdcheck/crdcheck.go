@@ -1,50 +1,20 @@
-// Package crdcheck holds objects against CustomResourceDefinitions with the code of Kubernetes' own API server, so that
-// a test knows without a server what one would refuse.
+// Package crdcheck reads CustomResourceDefinitions for tests, which hold objects against them with the code of Kubernetes' own API server.
 package crdcheck
 
 import (
-	"context"
-	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+
+	"github.com/fleetworkload/fleetworkload/internal/crdschema"
 )
 
-// perCallLimit is what an API server lets one CEL rule cost (k8s.io/apiserver/pkg/apis/cel).
-const perCallLimit = 1_000_000
-
 // Schemas are those of some CustomResourceDefinitions.
-type Schemas map[schema.GroupVersionKind]*Schema
-
-// Schema is one version of a CustomResourceDefinition.
-type Schema struct {
-	structural *structuralschema.Structural
-	validator  validation.SchemaValidator
-	rules      *cel.Validator
-	namespaced bool
-}
+type Schemas = crdschema.Schemas
 
 // Load reads the CustomResourceDefinitions of a Go module in the module cache. patterns are those of filepath.Glob,
 // below the module's directory.
@@ -80,7 +50,7 @@ func load(tb testing.TB, dir string, patterns []string) Schemas {
 			tb.Fatalf("nothing in %s matches %s: %v", dir, pattern, err)
 		}
 		for _, file := range files {
-			if err := schemas.read(file); err != nil {
+			if err := read(schemas, file); err != nil {
 				tb.Fatalf("%s: %v", file, err)
 			}
 		}
@@ -92,77 +62,16 @@ func load(tb testing.TB, dir string, patterns []string) Schemas {
 func LoadFile(tb testing.TB, file string) Schemas {
 	tb.Helper()
 	schemas := Schemas{}
-	if err := schemas.read(file); err != nil {
+	if err := read(schemas, file); err != nil {
 		tb.Fatalf("%s: %v", file, err)
 	}
 	return schemas
 }
 
-func (s Schemas) read(file string) error {
+func read(schemas Schemas, file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	asJSON, err := yaml.YAMLToJSON(raw)
-	if err == nil {
-		err = utiljson.Unmarshal(asJSON, &crd)
-	}
-	if err != nil {
-		return err
-	}
-	for _, version := range crd.Spec.Versions {
-		var props apiextensions.JSONSchemaProps
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &props, nil); err != nil {
-			return err
-		}
-		one := &Schema{namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped}
-		if one.structural, err = structuralschema.NewStructural(&props); err != nil {
-			return err
-		}
-		if one.validator, _, err = validation.NewSchemaValidator(&props); err != nil {
-			return err
-		}
-		one.rules = cel.NewValidator(one.structural, true, perCallLimit)
-		s[schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}] = one
-	}
-	return nil
-}
-
-// Admit returns the object as an API server would keep it, or why it would refuse it. An unknown field is a refusal, as
-// it is for server-side apply.
-func (s Schemas) Admit(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	one := s[obj.GroupVersionKind()]
-	if one == nil {
-		return nil, fmt.Errorf("there is no schema for %s", obj.GroupVersionKind())
-	}
-	stored := obj.DeepCopy()
-	unknown := pruning.PruneWithOptions(stored.Object, one.structural, true,
-		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	if len(unknown) > 0 {
-		slices.Sort(unknown)
-		return nil, fmt.Errorf("unknown fields: %s", strings.Join(unknown, ", "))
-	}
-	defaulting.PruneNonNullableNullsWithoutDefaults(stored.Object, one.structural)
-	defaulting.Default(stored.Object, one.structural)
-	errs := one.metadata(stored)
-	errs = append(errs, validation.ValidateCustomResource(nil, stored.Object, one.validator)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, one.structural, stored.Object)...)
-	errs = append(errs, objectmeta.Validate(nil, stored.Object, one.structural, true)...)
-	if one.rules != nil {
-		broken, _ := one.rules.Validate(ctx, nil, one.structural, stored.Object, nil, math.MaxInt64)
-		errs = append(errs, broken...)
-	}
-	return stored, errs.ToAggregate()
-}
-
-// metadata is what API servers check of every object.
-func (s *Schema) metadata(obj *unstructured.Unstructured) field.ErrorList {
-	var meta metav1.ObjectMeta
-	path := field.NewPath("metadata")
-	content, _ := obj.Object["metadata"].(map[string]any)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &meta); err != nil {
-		return field.ErrorList{field.Invalid(path, "", err.Error())}
-	}
-	return apivalidation.ValidateObjectMeta(&meta, s.namespaced, apivalidation.NameIsDNSSubdomain, path)
+	return schemas.Read(raw)
 }

@@ -207,13 +207,3 @@ func (d *Draw) number(v *structuralschema.ValueValidation) any {
 		return min(high, low+int64(d.below(5)))
 	}
 }
-
-// Structural is the schema of a kind.
-func (s Schemas) Structural(of string) *structuralschema.Structural {
-	for gvk, one := range s {
-		if gvk.Kind == of {
-			return one.structural
-		}
-	}
-	return nil
-}
