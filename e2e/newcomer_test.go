@@ -121,12 +121,12 @@ func (n *newcomer) runConfigured(ctx context.Context) {
 	n.operator.reaches(ctx, true, "karmada", "ocm")
 }
 
-// begin has an operator with both backends run, as the demo does, and a namespace at hand.
+// begin has what README wants to be there: a checkout, and an operator with both backends.
 func (n *newcomer) begin(ctx context.Context) {
 	GinkgoHelper()
-	n.afterFirstHour(ctx)
-	Expect(client.IgnoreAlreadyExists(hub().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}))).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { removeNamespace(ctx, shop) }, NodeTimeout(4*time.Minute))
+	DeferCleanup(func(ctx SpecContext) { removeEverywhere(ctx, shop) }, NodeTimeout(4*time.Minute))
+	n.copyCheckout(ctx)
+	n.configured(ctx)
 }
 
 // afterFirstHour has the checkout, its programs, an operator with both backends, and its configuration.
@@ -134,6 +134,12 @@ func (n *newcomer) afterFirstHour(ctx context.Context) {
 	GinkgoHelper()
 	n.copyCheckout(ctx)
 	n.types(ctx, docs.Step{Where: "what comes before", Text: "make build && export PATH=$PWD/bin:$PATH"}, 0)
+	n.configured(ctx)
+}
+
+// configured has the operator of all scenarios run, with both backends, and a copy of its configuration.
+func (n *newcomer) configured(ctx context.Context) {
+	GinkgoHelper()
 	raw, err := os.ReadFile(sound(sharedOperator(ctx)))
 	Expect(err).NotTo(HaveOccurred())
 	n.write("operator.yaml", string(raw))

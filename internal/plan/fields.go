@@ -31,7 +31,7 @@ var Fields = []Field{
 	{Path: "placement.tolerations", Karmada: decided, OCM: decided},
 	{Path: "placement.spread", Karmada: decided, OCM: decided},
 	{Path: "placement.division", Karmada: "static weights equal to the numbers", OCM: inOnes},
-	{Path: "placement.division.preference", Karmada: "room from status.resourceSummary", OCM: "room from status.allocatable"},
+	{Path: "placement.division.preference", Karmada: "free capacity from status.resourceSummary", OCM: "free capacity from status.allocatable"},
 	{Path: "placement.failover", Karmada: decided, OCM: decided, Needs: backends.FeatureHold},
 	{Path: "placement.paused", Karmada: "suspension.dispatchingOnClusters", OCM: "works stay as they are", Needs: backends.FeatureHold},
 	{Path: "overrides.name", Karmada: "not sent", OCM: "not sent"},
