@@ -335,6 +335,9 @@ type ClusterObservation struct {
 	Status map[string]any
 	// Delivered is what the report proves of what others do with the member object; nil when it proves nothing.
 	Delivered *Delivered
+	// CompanionsDelivered are what the report proves of what others do with companions, by their kind and name: nil where it proves nothing of
+	// one. It has none of those of which the driver can never tell.
+	CompanionsDelivered map[string]*Delivered
 	// Left is what others have changed there and the backend leaves as it is; nil when nothing is. Applied is True then: it had the manifest.
 	Left *Left
 	// Presence is how the backend has the workload there.

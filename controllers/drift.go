@@ -2,12 +2,15 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -26,15 +29,15 @@ type drifts struct {
 }
 
 // look is called with each report.
-func (d *drifts) look(key types.NamespacedName, reported []backends.ClusterObservation, generations bool, now time.Time) []drift.Change {
+func (d *drifts) look(key types.NamespacedName, reported []backends.ClusterObservation, generations bool, now time.Time) ([]drift.Change, []drift.PutBack) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.by == nil {
 		d.by = map[types.NamespacedName]drift.Memory{}
 	}
-	memory, changes := drift.Look(d.by[key], reported, generations, now)
+	memory, changes, back := drift.Look(d.by[key], reported, generations, now)
 	d.by[key] = memory
-	return changes
+	return changes, back
 }
 
 // forget is called when a FleetWorkload is gone, or changes hands.
@@ -44,7 +47,7 @@ func (d *drifts) forget(key types.NamespacedName) {
 	delete(d.by, key)
 }
 
-// tellDrift tells what others have changed on clusters since the last pass. During a hand-over two backends write, so that nothing is told.
+// tellDrift tells what others have changed on clusters since the last pass, and what is whole again. During a hand-over two backends write, so that nothing is told.
 func (r *Reconciler) tellDrift(ctx context.Context, fw *v1alpha1.FleetWorkload, sides map[string]*pass.Side) {
 	key, backend := client.ObjectKeyFromObject(fw), fw.Status.Backend
 	if pass.HandsOver(fw) {
@@ -56,15 +59,26 @@ func (r *Reconciler) tellDrift(ctx context.Context, fw *v1alpha1.FleetWorkload, 
 		return
 	}
 	kind := r.Kinds.For(schema.FromAPIVersionAndKind(fw.Status.Workload.APIVersion, fw.Status.Workload.Kind))
-	changes := r.drifts.look(key, side.Observed.Clusters, kind.GenerationTells, r.Clock.Now())
-	if len(changes) == 0 {
+	changes, back := r.drifts.look(key, side.Observed.Clusters, kind.GenerationTells, r.Clock.Now())
+	for _, change := range changes {
+		r.Drift.Changed(backend)
+		log.FromContext(ctx).Info("Somebody else has changed an object", "backend", backend, "cluster", change.Cluster, "change", change.String())
+	}
+	for _, object := range back {
+		log.FromContext(ctx).Info("An object is what is delivered again", "backend", backend, "cluster", object.Cluster, "object", object.String())
+	}
+	tell(r.Recorder, fw, corev1.EventTypeWarning, v1alpha1.ReasonChangedOnCluster, changes)
+	tell(r.Recorder, fw, corev1.EventTypeNormal, v1alpha1.ReasonPutBackOnCluster, back)
+}
+
+// tell makes one event of all that a pass has seen of a kind.
+func tell[T fmt.Stringer](recorder events.EventRecorder, fw *v1alpha1.FleetWorkload, severity, reason string, seen []T) {
+	if len(seen) == 0 {
 		return
 	}
-	told := make([]string, len(changes))
-	for i, change := range changes {
-		told[i] = change.String()
-		r.Drift.Changed(backend)
-		log.FromContext(ctx).Info("Somebody else has changed an object", "backend", backend, "cluster", change.Cluster, "change", told[i])
+	told := make([]string, len(seen))
+	for i, one := range seen {
+		told[i] = one.String()
 	}
-	r.Recorder.Eventf(fw, nil, "Warning", "ChangedOnCluster", "Observe", "%s", brief.Note(strings.Join(told, "; ")))
+	recorder.Eventf(fw, nil, severity, reason, "Observe", "%s", brief.Note(strings.Join(told, "; ")))
 }

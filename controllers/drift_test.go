@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ type proving struct {
 
 	backend string
 	proves  backends.Delivered
+	// companion is what is proven of a companion; nil when there is none.
+	companion *backends.Delivered
 }
 
 // Driver implements backends.Registry.
@@ -29,13 +32,14 @@ func (p *proving) Driver(name string) (backends.Driver, error) {
 	if err != nil || name != p.backend {
 		return driver, err
 	}
-	return provingDriver{driver, p.proves}, nil
+	return provingDriver{driver, p.proves, p.companion}, nil
 }
 
 type provingDriver struct {
 	backends.Driver
 
-	proves backends.Delivered
+	proves    backends.Delivered
+	companion *backends.Delivered
 }
 
 // Observe implements backends.Driver.
@@ -44,11 +48,14 @@ func (d provingDriver) Observe(ctx context.Context, q backends.Query) (backends.
 	for i := range o.Clusters {
 		proves := d.proves
 		o.Clusters[i].Delivered = &proves
+		if d.companion != nil {
+			o.Clusters[i].CompanionsDelivered = map[string]*backends.Delivered{"ConfigMap settings": d.companion}
+		}
 	}
 	return o, err
 }
 
-// TestWhatOthersChangeIsTold: each change is an event and is counted; what a FleetWorkload does itself is neither, also when it is handed over.
+// TestWhatOthersChangeIsTold: each change is an event and is counted, and another event tells that it is put back; what a FleetWorkload does itself is neither, also when it is handed over.
 func TestWhatOthersChangeIsTold(t *testing.T) {
 	w, two := newPair(t)
 	registry := prometheus.NewRegistry()
@@ -56,7 +63,7 @@ func TestWhatOthersChangeIsTold(t *testing.T) {
 	if w.Drift, err = measure.NewDrift(registry); err != nil {
 		t.Fatal(err)
 	}
-	one := &proving{w.Backends, "one", backends.Delivered{Order: backends.Order{UID: "w", Generation: 1}, Generation: 3}}
+	one := &proving{Registry: w.Backends, backend: "one", proves: backends.Delivered{Order: backends.Order{UID: "w", Generation: 1}, Generation: 3}}
 	w.Backends = one
 	recorder := events.NewFakeRecorder(100)
 	w.Recorder = recorder
@@ -75,10 +82,12 @@ func TestWhatOthersChangeIsTold(t *testing.T) {
 		}
 		return n
 	}
-	expect := func(when, event string, count float64) {
+	expect := func(when string, count float64, events ...string) {
 		t.Helper()
-		if got := recorded(recorder, "ChangedOnCluster"); got != event {
-			t.Errorf("%s: told is %q, want %q", when, got, event)
+		for _, event := range append(events, "") {
+			if got := recorded(recorder, "OnCluster"); got != event {
+				t.Errorf("%s: told is %q, want %q", when, got, event)
+			}
 		}
 		if got := counted(); got != count {
 			t.Errorf("%s: %v are counted, want %v", when, got, count)
@@ -89,20 +98,44 @@ func TestWhatOthersChangeIsTold(t *testing.T) {
 	w.both(two)
 	later()
 	w.both(two)
-	expect("at rest", "", 0)
+	expect("at rest", 0)
 
 	one.proves.Generation += 2
 	w.both(two)
-	expect("changed", "Warning ChangedOnCluster cluster m1: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same; "+
-		"cluster m2: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same; "+
-		"cluster m3: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same", 3)
+	each := func(severity, reason, words string) string {
+		return fmt.Sprintf("%s %s cluster m1: %[3]s; cluster m2: %[3]s; cluster m3: %[3]s", severity, reason, words)
+	}
+	expect("changed", 3, each("Warning", "ChangedOnCluster",
+		"somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same"),
+		each("Normal", "PutBackOnCluster", "the object there is what is delivered again, and was so when the change was seen"))
 	w.both(two)
-	expect("told once", "", 3)
+	expect("told once", 3)
+
+	before := w.get().ResourceVersion
+	one.companion = &backends.Delivered{Order: one.proves.Order}
+	w.both(two)
+	expect("a companion that is new", 3)
+	one.companion.Others = `conflict with "kubectl-edit" using v1: .data.a`
+	w.both(two)
+	expect("a companion is changed", 6, each("Warning", "ChangedOnCluster",
+		`somebody else has changed the companion ConfigMap settings there, and it is put back: conflict with "kubectl-edit" using v1: .data.a`))
+	later()
+	w.both(two)
+	expect("as long as it lasts", 6)
+	later()
+	one.companion = &backends.Delivered{Order: backends.Order{UID: "w", Generation: 2}}
+	w.both(two)
+	expect("put back", 6, each("Normal", "PutBackOnCluster", "the companion ConfigMap settings there is what is delivered again, 2m after the change was seen"))
+	w.both(two)
+	expect("told once that it is back", 6)
+	if after := w.get().ResourceVersion; after != before {
+		t.Errorf("telling has written the FleetWorkload: it was %s, and is %s", before, after)
+	}
 
 	later()
 	one.proves.Order.Generation, one.proves.Generation = 2, 7
 	w.both(two)
-	expect("another order", "", 3)
+	expect("another order", 6)
 
 	later()
 	w.edit(to("two"))
@@ -130,14 +163,14 @@ func TestWhatOthersChangeIsTold(t *testing.T) {
 	if w.get().Status.Backend != "one" {
 		t.Fatalf("it is not back: %+v", w.get().Status)
 	}
-	expect("handed over and back", "", 3)
+	expect("handed over and back", 6)
 
 	later()
 	one.proves.Generation += 2
 	w.restart()
 	w.Backends, w.Recorder = one, recorder
 	w.both(two)
-	expect("the operator was restarted meanwhile", "", 3)
+	expect("the operator was restarted meanwhile", 6)
 
 	fw := w.get()
 	if err := w.client.Delete(context.Background(), fw); err != nil {

@@ -4,12 +4,17 @@ package e2e
 
 import (
 	"context"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,6 +41,47 @@ func scaledTo(replicas int64) func(obj *unstructured.Unstructured) {
 		Expect(unstructured.SetNestedField(obj.Object, replicas, "spec", "replicas")).To(Succeed())
 	}
 }
+
+// tells waits for an event of a FleetWorkload with a reason and such words.
+func tells(ctx context.Context, fw *v1alpha1.FleetWorkload, reason, words string) {
+	GinkgoHelper()
+	Eventually(func() string { return kubectl(ctx, "events", "-n", fw.Namespace, "--for", "fleetworkload/"+fw.Name) }).
+		WithContext(ctx).WithTimeout(readyTimeout).Should(MatchRegexp(`%s\s.*%s`, reason, regexp.QuoteMeta(words)))
+}
+
+var _ = Describe("Somebody who changes a companion on a member", Label("laws", "drift", "companions", "ocm"), func() {
+	It("is told of on ocm, with the companion", func(ctx SpecContext) {
+		sharedOperator(ctx)
+		namespace, m := newNamespace(ctx, "drift"), world.members
+		fw := workload(namespace, "web", "ocm", deployment, 1)
+		fw.Spec.Placement.Clusters = on(m[0])
+		fw.Spec.Companions = []runtime.RawExtension{settings("web", map[string]string{"value": "ours"})}
+		create(ctx, fw)
+		becomesReady(ctx, fw)
+		ours := configMap(namespace, "web-settings", "ours")
+		has(ctx, ours, true, m[0])
+		works, err := list(ctx, hub(), manifestWork, client.InNamespace(m[0]))
+		Expect(err).NotTo(HaveOccurred())
+		works = slices.DeleteFunc(works, func(work unstructured.Unstructured) bool {
+			return !strings.HasPrefix(work.GetName(), "fwc-"+namespace+"-configmap-web-settings")
+		})
+		Expect(works).To(HaveLen(1))
+		force, _, err := unstructured.NestedSlice(works[0].Object, "spec", "manifestConfigs")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(force).To(ContainElement(HaveKeyWithValue("updateStrategy", HaveKeyWithValue("serverSideApply", HaveKeyWithValue("force", false)))))
+
+		changed := &corev1.ConfigMap{}
+		Expect(member(m[0]).Get(ctx, client.ObjectKeyFromObject(ours), changed)).To(Succeed())
+		changed.Data["value"] = "theirs"
+		Expect(member(m[0]).Update(ctx, changed, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		agentLooks(ctx, &works[0])
+		tells(ctx, fw, v1alpha1.ReasonChangedOnCluster,
+			"cluster "+m[0]+`: somebody else has changed the companion ConfigMap web-settings there, and it is put back: conflict with "kubectl-edit" using v1: .data.value`)
+		has(ctx, ours, true, m[0])
+		tells(ctx, fw, v1alpha1.ReasonPutBackOnCluster, "cluster "+m[0]+": the companion ConfigMap web-settings there is what is delivered again, ")
+		becomesReady(ctx, fw)
+	})
+})
 
 var _ = Describe("Somebody who changes the object on a member", Label("laws", "drift"), func() {
 	for _, backend := range backends {
@@ -90,14 +136,18 @@ var _ = Describe("Somebody who changes the object on a member", Label("laws", "d
 					words = "cluster " + m[0] + `: somebody else has changed the object there, and it is put back: conflict with "kubectl-edit" using ` +
 						k.gvk.GroupVersion().String() + ": .spec.replicas"
 				}
-				Eventually(func() string { return kubectl(ctx, "events", "-n", namespace, "--for", "fleetworkload/"+fw.Name) }).
-					WithContext(ctx).Should(ContainSubstring(words))
+				tells(ctx, fw, v1alpha1.ReasonChangedOnCluster, words)
 			}
 			ready()
 			for fw, k := range all {
 				obj, err := object(ctx, member(m[0]), k, client.ObjectKeyFromObject(fw))
 				Expect(err).NotTo(HaveOccurred())
 				Expect(obj.Object["spec"]).To(HaveKeyWithValue("replicas", int64(3)))
+				words := "cluster " + m[0] + ": the object there is what is delivered again, "
+				if backend == "karmada" {
+					words += "and was so when the change was seen"
+				}
+				tells(ctx, fw, v1alpha1.ReasonPutBackOnCluster, words)
 			}
 			nothing(2)
 
@@ -175,8 +225,8 @@ var _ = Describe("With spec.drift Report", Label("laws", "drift"), func() {
 
 		each(drifts)
 		each(func(fw *v1alpha1.FleetWorkload, _ kind) {
-			Eventually(func() string { return kubectl(ctx, "events", "-n", namespace, "--for", "fleetworkload/"+fw.Name) }).WithContext(ctx).
-				Should(ContainSubstring("cluster " + m[0] + `: somebody else has changed the object there, and it is left as it is (spec.drift Report): conflict with "kubectl-edit"`))
+			tells(ctx, fw, v1alpha1.ReasonChangedOnCluster,
+				"cluster "+m[0]+`: somebody else has changed the object there, and it is left as it is (spec.drift Report): conflict with "kubectl-edit"`)
 			eventually(ctx, fw, readyTimeout, func(g Gomega) {
 				g.Expect(isReady(fw)).To(BeTrue())
 				g.Expect(fw.Status.Ready).To(Equal("9/6"))
@@ -212,6 +262,7 @@ var _ = Describe("With spec.drift Report", Label("laws", "drift"), func() {
 		each(func(fw *v1alpha1.FleetWorkload, k kind) {
 			Expect(condition(fw, v1alpha1.ConditionDrifted)).To(BeZero())
 			Expect(replicas(on(fw, k))).To(Equal(int64(2)))
+			tells(ctx, fw, v1alpha1.ReasonPutBackOnCluster, "cluster "+m[0]+": the object there is what is delivered again, ")
 		})
 
 		By("having it put back after all")

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -102,11 +101,14 @@ func (g *gitOps) applied(ctx context.Context, times int) {
 	Eventually(now).WithContext(ctx).WithTimeout(readyTimeout).Should(BeNumerically(">=", before+times))
 }
 
-// writtenIn are the operator's writes on objects of a namespace.
-func writtenIn(o *operator, namespace string) (all []proxy.Entry) {
+// writtenFor are the operator's writes on FleetWorkloads of a namespace, and on what stands for them on backends.
+func writtenFor(o *operator, fws map[string]*v1alpha1.FleetWorkload) (all []proxy.Entry) {
 	for _, e := range o.journal.Entries() {
-		if strings.Contains(e.Path, "/"+namespace+"/") {
-			all = append(all, e)
+		for _, fw := range fws {
+			if e.Concerns(fw.Namespace, fw.Name) {
+				all = append(all, e)
+				break
+			}
 		}
 	}
 	return all
@@ -146,7 +148,7 @@ var _ = Describe("A GitOps controller that applies all the time", Label("gitops"
 			refresh(ctx, live)
 			Expect(live.Generation).To(Equal(generations[live.Name]), live.Name)
 		})
-		Expect(writtenIn(o, namespace)).To(BeEmpty())
+		Expect(writtenFor(o, all)).To(BeEmpty())
 
 		By("taking an edit back that is not in Git")
 		each(func(g *gitOps, _, live *v1alpha1.FleetWorkload) {
@@ -155,6 +157,8 @@ var _ = Describe("A GitOps controller that applies all the time", Label("gitops"
 			becomesReady(ctx, live)
 			runs(ctx, live, cloneSet, map[string]want{m[0]: {3, imageOld, "info"}, m[1]: {3, imageOld, "info"}})
 		})
+		Expect(proxy.Describe(writtenFor(o, all))).To(And( // else it would not have been seen above
+			MatchRegexp(`/namespaces/%s/manifestworks/%s-web-ocm-`, m[0], namespace), MatchRegexp(`/namespaces/%s/clonesets/web-karmada`, namespace)))
 
 		By("carrying a commit out")
 		each(func(g *gitOps, inGit, live *v1alpha1.FleetWorkload) {

@@ -53,6 +53,9 @@ const (
 	ReasonJoinedSince = "JoinedSince"
 	// ReasonChangedOnCluster surfaces in Drifted while somebody else's change of the object on a cluster stays (spec.drift Report).
 	ReasonChangedOnCluster = "ChangedOnCluster"
+	// ReasonPutBackOnCluster surfaces in an event, and in no condition, when an object on a cluster is what is delivered again after
+	// somebody else has changed it.
+	ReasonPutBackOnCluster = "PutBackOnCluster"
 	// ReasonReconciled surfaces when there is nothing left to do.
 	ReasonReconciled = "Reconciled"
 	// ReasonNotStalled surfaces when no person needs to act.

@@ -428,6 +428,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		}
 		c := &o.Clusters[at[cluster]]
 		r.serve(live, c, query.Key)
+		d.tellDelivered(r, c)
 		if query.Companions {
 			r.tellCompanion(live, c, query.Key)
 		}
@@ -446,6 +447,24 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 	o.Notes = append(o.Notes, companions.Notes(foreign, companions.ForeignNote)...)
 	o.Notes = append(o.Notes, companions.Notes(elsewhere, companions.ElsewhereNote)...)
 	return nil
+}
+
+// tellDelivered adds what the agent's word proves of what others do with a companion. That it was applied, or was not, needs no look at the object,
+// and nothing is said of an object's generations: so it does not matter whether the member's UID is reported.
+func (d *Driver) tellDelivered(r report, o *backends.ClusterObservation) {
+	s, companion := r.state(), &unstructured.Unstructured{Object: r.manifest}
+	of := backends.ClusterObservation{UID: r.workUID, Presence: backends.PresenceOf(s.deleting || r.ours.removing != "", s.released())}
+	delivered := r.delivered(s, of)
+	if delivered == nil && of.Presence == backends.PresenceActive {
+		delivered = d.contests.lost(r)
+	}
+	if delivered != nil {
+		delivered.Others = companions.Say(companion.GetKind(), delivered.Others)
+	}
+	if o.CompanionsDelivered == nil {
+		o.CompanionsDelivered = map[string]*backends.Delivered{}
+	}
+	o.CompanionsDelivered[companions.Title(companion)] = delivered
 }
 
 // tellCompanion adds what a carrier delivers to its cluster's report.

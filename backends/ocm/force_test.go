@@ -512,7 +512,7 @@ func TestWhatALeftObjectReports(t *testing.T) {
 }
 
 // TestWhoHasChangedItIsTold: somebody who changes a field of the manifest on a member is named, with the field, and once. An edit of ours is
-// nobody's change, also of what another backend had before; nor is what the manifest says nothing of.
+// nobody's change, also of what another backend had before; nor is what the manifest says nothing of. When it is put back, that is told.
 func TestWhoHasChangedItIsTold(t *testing.T) {
 	byHand := func(s *shared) { s.write(kubectlManager, setImage("by hand")) }
 	annotated := func(s *shared) {
@@ -522,21 +522,22 @@ func TestWhoHasChangedItIsTold(t *testing.T) {
 	}
 	edited := func(s *shared) { s.renders(deploymentOf("two", 2)) }
 	const named = `m1: conflict with "kubectl-edit" using apps/v1: .spec.template.spec.containers[name="main"].image`
+	const back = "cluster m1: the object there is what is delivered again, 2s after the change was seen"
 	for name, test := range map[string]struct {
 		adopted bool
 		happens []func(s *shared)
 		want    []string
 	}{
-		"changed by hand":                    {false, []func(*shared){byHand}, []string{named}},
-		"changed by hand twice":              {false, []func(*shared){byHand, byHand}, []string{named, named}},
+		"changed by hand":                    {false, []func(*shared){byHand}, []string{named, back}},
+		"changed by hand twice":              {false, []func(*shared){byHand, byHand}, []string{named, back, named, back}},
 		"changed by hand and edited":         {false, []func(*shared){func(s *shared) { byHand(s); edited(s); s.pass(adopt) }}, nil},
-		"edited, and changed by hand":        {false, []func(*shared){edited, byHand}, []string{named}},
+		"edited, and changed by hand":        {false, []func(*shared){edited, byHand}, []string{named, back}},
 		"edited":                             {false, []func(*shared){edited}, nil},
 		"nothing that is in the manifest":    {false, []func(*shared){annotated}, nil},
 		"taken over, and edited":             {true, []func(*shared){edited}, nil},
-		"taken over, edited, and changed":    {true, []func(*shared){edited, byHand}, []string{named}},
+		"taken over, edited, and changed":    {true, []func(*shared){edited, byHand}, []string{named, back}},
 		"taken over, and written again":      {true, []func(*shared){func(s *shared) { s.becomes(deploymentOf("one", 2)) }}, nil},
-		"taken over, and changed and edited": {true, []func(*shared){byHand, edited}, []string{named}},
+		"taken over, and changed and edited": {true, []func(*shared){byHand, edited}, []string{named, back}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShared(t, deploymentOf("one", 2))
@@ -547,15 +548,24 @@ func TestWhoHasChangedItIsTold(t *testing.T) {
 			}
 			var memory drift.Memory
 			var told []string
+			now := time.Unix(1000, 0)
 			look := func() {
 				r, err := readWork(s.work)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var changes []drift.Change
-				memory, changes = drift.Look(memory, []backends.ClusterObservation{r.observe(backends.Workload{})}, true, time.Time{})
+				var back []drift.PutBack
+				now = now.Add(time.Second)
+				memory, changes, back = drift.Look(memory, []backends.ClusterObservation{r.observe(backends.Workload{})}, true, now)
 				for _, change := range changes {
 					told = append(told, change.Cluster+": "+change.Others)
+				}
+				for _, object := range back {
+					if s.image() == "by hand" {
+						t.Errorf("it is still changed when it is told: %s", object)
+					}
+					told = append(told, object.String())
 				}
 			}
 			goOn := func() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 	"github.com/fleetworkload/fleetworkload/backends/internal/interned"
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
@@ -320,6 +321,48 @@ func TestDelivered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, loadWork(t, c.change).observe(cloneSets).Delivered); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDeliveredCompanions: of a companion the agent's word proves as much, of a Secret nobody's words are passed on, and what is put back by force
+// before anybody has looked is told all the same.
+func TestDeliveredCompanions(t *testing.T) {
+	unforced := func(w *workv1.ManifestWork) {
+		w.UID = "w1"
+		w.Spec.ManifestConfigs[0].UpdateStrategy.ServerSideApply.Force = false
+	}
+	byHand := manifestCondition(workv1.ManifestApplied, "False", fieldsLost)
+	order := backends.Order{UID: "w1", Generation: 2}
+	lost := &backends.Delivered{Order: order, Others: `conflict with "kubectl-edit" using apps/v1: .spec.replicas`}
+	fought := &contests{}
+	fought.add("w1", contest{order: 1, others: lost.Others})
+	for name, c := range map[string]struct {
+		kind     string
+		change   func(*workv1.ManifestWork)
+		contests *contests
+		want     *backends.Delivered
+	}{
+		"whole":                       {"ConfigMap", unforced, nil, &backends.Delivered{Order: order}},
+		"changed by somebody":         {"ConfigMap", all(unforced, byHand), nil, lost},
+		"a Secret, whole":             {"Secret", unforced, nil, &backends.Delivered{Order: order}},
+		"a Secret":                    {"Secret", all(unforced, byHand), nil, &backends.Delivered{Order: order, Others: companions.Say("Secret", lost.Others)}},
+		"put back by force":           {"ConfigMap", func(w *workv1.ManifestWork) { w.UID = "w1" }, nil, nil},
+		"put back before anybody saw": {"ConfigMap", func(w *workv1.ManifestWork) { w.UID = "w1" }, fought, &backends.Delivered{Order: backends.Order{UID: "w1", Generation: 1}, Others: lost.Others}},
+		"used as it is":               {"ConfigMap", all(unforced, strategy("ReadOnly")), nil, nil},
+		"being removed":               {"ConfigMap", all(unforced, func(w *workv1.ManifestWork) { w.Annotations[annotationRemoving] = "Orphan" }), nil, nil},
+		"no report of the object":     {"ConfigMap", all(unforced, value(feedbackUID, nil)), nil, &backends.Delivered{Order: order}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, d, o := loadWork(t, c.change), &Driver{}, backends.ClusterObservation{}
+			r.manifest = map[string]any{"kind": c.kind, "metadata": map[string]any{"name": "settings"}}
+			if c.contests != nil {
+				d.contests.add("w1", c.contests.by["w1"])
+			}
+			d.tellDelivered(r, &o)
+			if diff := cmp.Diff(map[string]*backends.Delivered{c.kind + " settings": c.want}, o.CompanionsDelivered); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

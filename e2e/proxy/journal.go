@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,25 @@ type Entry struct {
 
 func (e Entry) String() string {
 	return fmt.Sprintf("%s %s %s -> %d", e.Server, e.Method, e.Path, e.Status)
+}
+
+// Concerns tells whether the request writes something of a namespace: an object that lies there, or one in a member's namespace on a backend that
+// stands for one. There OCM's ManifestWorks have the namespace in their names, and Karmada's Works the name of what they deliver alone: names are
+// those. A create has no name in its path, so that one of a ManifestWork or a Work concerns every namespace.
+func (e Entry) Concerns(namespace string, names ...string) bool {
+	if strings.Contains(e.Path, namespace) {
+		return true
+	}
+	segments := strings.Split(e.Path, "/")
+	if created := segments[len(segments)-1]; e.Method == http.MethodPost && (created == "manifestworks" || created == "works") {
+		return true
+	}
+	at := slices.Index(segments, "works") + 1
+	if at == 0 || at == len(segments) {
+		return false
+	}
+	hash := strings.LastIndex(segments[at], "-") // see names.GenerateWorkName of Karmada
+	return hash > 0 && slices.Contains(names, segments[at][:hash])
 }
 
 // Describe lists entries, one a line.

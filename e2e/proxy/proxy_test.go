@@ -118,6 +118,34 @@ func TestMutates(t *testing.T) {
 	}
 }
 
+// TestConcerns: what stands for a workload lies in other namespaces than it does.
+func TestConcerns(t *testing.T) {
+	const ocm, karmada = "/apis/work.open-cluster-management.io/v1/namespaces/member1/", "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/"
+	for request, want := range map[string]bool{
+		"PATCH /apis/apps.fleetworkload.io/v1alpha1/namespaces/e2e-gitops-x7k2p/fleetworkloads/web/status": true,
+		"PUT /apis/policy.karmada.io/v1alpha1/namespaces/e2e-gitops-x7k2p/overridepolicies/web":            true,
+		"POST /apis/policy.karmada.io/v1alpha1/namespaces/e2e-gitops-x7k2p/propagationpolicies":            true,
+		"PATCH /apis/policy.karmada.io/v1alpha1/namespaces/e2e-other-9k2lm/propagationpolicies/web":        false,
+		"PATCH " + ocm + "manifestworks/e2e-gitops-x7k2p-web-0a1b2c3d4e":                                   true,
+		"DELETE " + ocm + "manifestworks/e2e-gitops-x7k2p-web-0a1b2c3d4e":                                  true,
+		"PATCH " + ocm + "manifestworks/fwc-e2e-gitops-x7k2p-configmap-settings-0a1b2c3d4e":                true,
+		"PATCH " + ocm + "manifestworks/fleetworkload-ns-e2e-gitops-x7k2p":                                 true,
+		"PATCH " + ocm + "manifestworks/e2e-other-9k2lm-web-0a1b2c3d4e":                                    false,
+		"POST " + ocm + "manifestworks":                                                                    true,
+		"PUT " + karmada + "works/web-6d4f8b9c5":                                                           true,
+		"PATCH " + karmada + "works/web-6d4f8b9c5/status":                                                  true,
+		"PATCH " + karmada + "works/other-6d4f8b9c5":                                                       false,
+		"PATCH " + karmada + "works/web-app-6d4f8b9c5":                                                     false,
+		"POST " + karmada + "works":                                                                        true,
+		"POST /apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies":                                 false,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if got := (Entry{Method: method, Path: path}).Concerns("e2e-gitops-x7k2p", "web"); got != want {
+			t.Errorf("%s: got %v", request, got)
+		}
+	}
+}
+
 func TestStreamsPassAndEndWhenRefused(t *testing.T) {
 	s := start(t)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.proxy.URL()+"/watch", nil)

@@ -1,13 +1,16 @@
-// Package drift tells when somebody else has changed a workload's object on a cluster, from what a backend has reported before and reports
-// now. It tells only what is sure: a change that it does not see is told by nobody, and one that it told wrongly would make all it tells
+// Package drift tells when somebody else has changed a workload's object on a cluster, or a companion's, and when it is whole again, from what a
+// backend has reported before and reports now. It tells only what is sure: a change that it does not see is told by nobody, and one that it told wrongly would make all it tells
 // worthless. It is pure.
 package drift
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/fleetworkload/fleetworkload/backends"
 )
@@ -20,8 +23,19 @@ const (
 	settle = 30 * time.Second
 )
 
-// Memory is what was last proven of each cluster. The zero value remembers nothing.
-type Memory map[string]proven
+// Memory is what was last proven of each object. The zero value remembers nothing.
+type Memory map[object]proven
+
+// object is the workload's on a cluster, or a companion's of that title there.
+type object struct{ cluster, companion string }
+
+// String says it for a person.
+func (o object) String() string {
+	if o.companion == "" {
+		return "the object there"
+	}
+	return "the companion " + o.companion + " there"
+}
 
 // proven is what a report has proven.
 type proven struct {
@@ -33,13 +47,17 @@ type proven struct {
 	// stood is the generation that had stood before it rose by less than a change that is put back: what was changed may be reported, as if it
 	// were whole, before it is put back. 0 if there is none.
 	stood int64
-	// lost is true from when others were told to have changed the object until it is whole again.
+	// lost is true from when others were seen to have changed the object until it is whole again.
 	lost bool
+	// told is when others were told to have changed it, zero when it is whole again. An order to put it back is another one, and keeps it.
+	told time.Time
 }
 
 // Change is what somebody else has changed.
 type Change struct {
 	Cluster string
+	// Companion is the kind and name of a companion; empty when it is the workload's own object.
+	Companion string
 	// Others are who has changed what; empty when that is not known.
 	Others string
 	// From and To are the object's generations, where they tell.
@@ -50,10 +68,11 @@ type Change struct {
 
 // String says it for a person.
 func (c Change) String() string {
-	text := "cluster " + c.Cluster + ": somebody else has changed the object there"
+	text := "cluster " + c.Cluster + ": somebody else has changed " + object{c.Cluster, c.Companion}.String()
 	switch {
 	case c.Others == "":
 		return text + fmt.Sprintf(": generation %d has become %d, while what is delivered has stayed the same", c.From, c.To)
+	case c.Companion != "" && c.Held: // what becomes of it depends on why the cluster is held
 	case c.Left:
 		text += ", and it is left as it is (spec.drift Report)"
 	case c.Held:
@@ -64,36 +83,75 @@ func (c Change) String() string {
 	return text + ": " + c.Others
 }
 
-// Look compares what is reported with what was proven before. generations is false for kinds whose generation moves by itself.
-func Look(before Memory, reported []backends.ClusterObservation, generations bool, now time.Time) (Memory, []Change) {
-	after := make(Memory, len(reported))
-	var changes []Change
-	for _, c := range reported {
-		was, known := before[c.Cluster]
-		switch is := prove(c, generations, now); {
-		case c.Delivered == nil && known:
-			after[c.Cluster] = was // its order says whether it still counts
-		case c.Delivered == nil:
-		case !known || was.order != is.order || was.uid != is.uid:
-			after[c.Cluster] = is
-		default:
-			next, change, changed := was.compare(is)
-			if after[c.Cluster] = next; changed {
-				change.Cluster, change.Others, change.Held, change.Left = c.Cluster, c.Delivered.Others, c.Held, c.Left != nil
-				changes = append(changes, change)
-			}
-		}
-	}
-	return after, changes
+// PutBack is an object that has all again that is delivered, after somebody else was told to have changed it.
+type PutBack struct {
+	Cluster string
+	// Companion is the kind and name of a companion; empty when it is the workload's own object.
+	Companion string
+	// After is how long after the change was seen; 0 when it was put back before anybody saw that.
+	After time.Duration
 }
 
-func prove(c backends.ClusterObservation, generations bool, now time.Time) proven {
-	if c.Delivered == nil {
-		return proven{}
+// String says it for a person.
+func (p PutBack) String() string {
+	text := "cluster " + p.Cluster + ": " + object{p.Cluster, p.Companion}.String() + " is what is delivered again"
+	if p.After == 0 {
+		return text + ", and was so when the change was seen"
 	}
-	is := proven{order: c.Delivered.Order, uid: c.UID, since: now, lost: c.Delivered.Others != ""}
+	return text + ", " + duration.HumanDuration(p.After) + " after the change was seen"
+}
+
+// look is what comes of comparing reports.
+type look struct {
+	before, after Memory
+	now           time.Time
+	changes       []Change
+	back          []PutBack
+}
+
+// Look compares what is reported with what was proven before. generations is false for kinds whose generation moves by itself.
+func Look(before Memory, reported []backends.ClusterObservation, generations bool, now time.Time) (Memory, []Change, []PutBack) {
+	l := look{before: before, after: make(Memory, len(reported)), now: now}
+	for _, c := range reported {
+		l.at(object{cluster: c.Cluster}, c, c.Delivered, generations)
+		for _, companion := range slices.Sorted(maps.Keys(c.CompanionsDelivered)) {
+			of := c
+			of.UID, of.Left = "", nil // what is left is left of the workload's own object
+			l.at(object{c.Cluster, companion}, of, c.CompanionsDelivered[companion], false)
+		}
+	}
+	return l.after, l.changes, l.back
+}
+
+// at compares what is reported of one object. Companions have no generations here: only the workload's object is known to keep still.
+func (l *look) at(o object, c backends.ClusterObservation, delivered *backends.Delivered, generations bool) {
+	was, known := l.before[o]
+	if delivered == nil {
+		if known {
+			l.after[o] = was // its order says whether it still counts
+		}
+		return
+	}
+	next, change, changed := l.prove(c, delivered, generations), Change{}, false
+	if known && was.order == next.order && was.uid == next.uid {
+		next, change, changed = was.compare(next)
+	}
+	if next.told = was.told; changed {
+		change.Cluster, change.Companion, change.Others, change.Held, change.Left = o.cluster, o.companion, delivered.Others, c.Held, c.Left != nil
+		l.changes = append(l.changes, change)
+		next.told = l.now
+	}
+	if !next.told.IsZero() && !next.lost {
+		l.back = append(l.back, PutBack{Cluster: o.cluster, Companion: o.companion, After: l.now.Sub(next.told)})
+		next.told = time.Time{}
+	}
+	l.after[o] = next
+}
+
+func (l *look) prove(c backends.ClusterObservation, delivered *backends.Delivered, generations bool) proven {
+	is := proven{order: delivered.Order, uid: c.UID, since: l.now, lost: delivered.Others != ""}
 	if generations {
-		is.generation = c.Delivered.Generation
+		is.generation = delivered.Generation
 	}
 	return is
 }

@@ -41,6 +41,21 @@ func unproven(c *backends.ClusterObservation) { c.Delivered = nil }
 
 func held(c *backends.ClusterObservation) { c.Held = true }
 
+// companion has the report say something of a companion, and nothing of the workload's object.
+func companion(words string, order int64) func(*backends.ClusterObservation) {
+	return func(c *backends.ClusterObservation) {
+		c.CompanionsDelivered = map[string]*backends.Delivered{
+			"ConfigMap settings": {Order: backends.Order{UID: "c", Generation: order}, Others: words}, "ConfigMap other": nil,
+		}
+		c.Delivered = nil
+	}
+}
+
+// forcing has the report say that the companion's agent is told to win.
+func forcing(c *backends.ClusterObservation) {
+	c.CompanionsDelivered = map[string]*backends.Delivered{"ConfigMap settings": nil}
+}
+
 func left(c *backends.ClusterObservation) { c.Left = &backends.Left{} }
 
 // step is a report, and how long after the one before it comes.
@@ -55,38 +70,52 @@ func TestLook(t *testing.T) {
 		soon  = time.Second
 		later = time.Minute
 		edit  = `conflict with "kubectl-edit" using apps/v1: .spec.replicas`
-		back  = "cluster m1: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same"
+		put   = "; cluster m1: the object there is what is delivered again"
+		seen  = put + ", and was so when the change was seen"
+		back  = "cluster m1: somebody else has changed the object there: generation 3 has become 5, while what is delivered has stayed the same" + seen
 		named = "cluster m1: somebody else has changed the object there, and it is put back: " + edit
+		carry = "cluster m1: somebody else has changed the companion ConfigMap settings there, and it is put back: " + edit
 	)
 	for name, test := range map[string]struct {
 		steps  []step
 		moves  bool // the kind's generation moves by itself
 		expect string
 	}{
-		"nothing":                      {steps: []step{{0, report(3)}, {later, report(3)}, {later, report(3)}}},
-		"a first report":               {steps: []step{{0, report(7)}}},
-		"changed, and put back":        {steps: []step{{0, report(3)}, {later, report(5)}, {later, report(5)}}, expect: back},
-		"while it is put back":         {steps: []step{{0, report(3)}, {later, report(4, unproven)}, {soon, report(5)}}, expect: back},
-		"seen before it is put back":   {steps: []step{{0, report(3)}, {later, report(4)}, {soon, report(5)}}, expect: back},
-		"seen, and seen again":         {steps: []step{{0, report(3)}, {later, report(4)}, {soon, report(4)}, {soon, report(5)}, {soon, report(6)}}, expect: back},
-		"seen of what was written":     {steps: []step{{0, report(3)}, {soon, report(4)}, {soon, report(5)}}},
-		"seen, and an order":           {steps: []step{{0, report(3)}, {later, report(4)}, {soon, report(5, order(2))}}},
-		"changed twice":                {steps: []step{{0, report(3)}, {later, report(5)}, {later, report(7)}}, expect: back + "; " + strings.NewReplacer("3", "5", "5", "7").Replace(back)},
-		"changed again and again":      {steps: []step{{0, report(3)}, {later, report(5)}, {soon, report(7)}, {soon, report(9)}}, expect: back},
-		"one generation":               {steps: []step{{0, report(3)}, {later, report(4)}, {later, report(5)}, {later, report(6)}}},
-		"just delivered":               {steps: []step{{0, report(3)}, {soon, report(5)}, {later, report(5)}}},
-		"an order between":             {steps: []step{{0, report(3)}, {later, report(5, order(2))}, {later, report(5, order(2))}}},
-		"an order not confirmed yet":   {steps: []step{{0, report(3)}, {later, report(4, order(2), unproven)}, {later, report(5, order(2))}}},
-		"of a kind that moves":         {steps: []step{{0, report(3)}, {later, report(5)}}, moves: true},
-		"made anew":                    {steps: []step{{0, report(3)}, {later, report(5, uid("second"))}}},
-		"from a backup":                {steps: []step{{0, report(5)}, {later, report(3)}, {soon, report(5)}}},
-		"away for a moment":            {steps: []step{{0, report(3)}, {later, backends.ClusterObservation{Cluster: "m2"}}, {later, report(5)}}},
-		"named":                        {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {later, report(0, others(edit))}}, expect: named},
-		"named of a kind that moves":   {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}}, moves: true, expect: named},
-		"named at the first report":    {steps: []step{{0, report(0, others(edit))}, {later, report(0, others(edit))}}},
-		"named of a new order":         {steps: []step{{0, report(0)}, {later, report(0, order(2), others(edit))}}},
-		"named, and whole, and named":  {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {soon, report(0)}, {soon, report(0, others(edit))}}, expect: named + "; " + named},
-		"named, and put back by force": {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {soon, report(0, order(2), unproven)}, {soon, report(0, order(3))}}, expect: named},
+		"nothing":                     {steps: []step{{0, report(3)}, {later, report(3)}, {later, report(3)}}},
+		"a first report":              {steps: []step{{0, report(7)}}},
+		"changed, and put back":       {steps: []step{{0, report(3)}, {later, report(5)}, {later, report(5)}}, expect: back},
+		"while it is put back":        {steps: []step{{0, report(3)}, {later, report(4, unproven)}, {soon, report(5)}}, expect: back},
+		"seen before it is put back":  {steps: []step{{0, report(3)}, {later, report(4)}, {soon, report(5)}}, expect: back},
+		"seen, and seen again":        {steps: []step{{0, report(3)}, {later, report(4)}, {soon, report(4)}, {soon, report(5)}, {soon, report(6)}}, expect: back},
+		"seen of what was written":    {steps: []step{{0, report(3)}, {soon, report(4)}, {soon, report(5)}}},
+		"seen, and an order":          {steps: []step{{0, report(3)}, {later, report(4)}, {soon, report(5, order(2))}}},
+		"changed twice":               {steps: []step{{0, report(3)}, {later, report(5)}, {later, report(7)}}, expect: back + "; " + strings.NewReplacer("3", "5", "5", "7").Replace(back)},
+		"changed again and again":     {steps: []step{{0, report(3)}, {later, report(5)}, {soon, report(7)}, {soon, report(9)}}, expect: back},
+		"one generation":              {steps: []step{{0, report(3)}, {later, report(4)}, {later, report(5)}, {later, report(6)}}},
+		"just delivered":              {steps: []step{{0, report(3)}, {soon, report(5)}, {later, report(5)}}},
+		"an order between":            {steps: []step{{0, report(3)}, {later, report(5, order(2))}, {later, report(5, order(2))}}},
+		"an order not confirmed yet":  {steps: []step{{0, report(3)}, {later, report(4, order(2), unproven)}, {later, report(5, order(2))}}},
+		"of a kind that moves":        {steps: []step{{0, report(3)}, {later, report(5)}}, moves: true},
+		"made anew":                   {steps: []step{{0, report(3)}, {later, report(5, uid("second"))}}},
+		"from a backup":               {steps: []step{{0, report(5)}, {later, report(3)}, {soon, report(5)}}},
+		"away for a moment":           {steps: []step{{0, report(3)}, {later, backends.ClusterObservation{Cluster: "m2"}}, {later, report(5)}}},
+		"named":                       {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {later, report(0, others(edit))}}, expect: named},
+		"named of a kind that moves":  {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}}, moves: true, expect: named},
+		"named at the first report":   {steps: []step{{0, report(0, others(edit))}, {later, report(0, others(edit))}}},
+		"named of a new order":        {steps: []step{{0, report(0)}, {later, report(0, order(2), others(edit))}}},
+		"named, and whole, and named": {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {soon, report(0)}, {soon, report(0, others(edit))}}, expect: named + put + ", 1s after the change was seen; " + named},
+		"named, and put back by force": {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {soon, report(0, order(2), unproven)}, {soon, report(0, order(3))}, {soon, report(0, order(3))}},
+			expect: named + put + ", 2s after the change was seen"},
+		"named, and named of the next order": {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {later, report(0, order(2), unproven)}, {later, report(0, order(3), others(edit))}, {later, report(0, order(5))}},
+			expect: named + put + ", 3m after the change was seen"},
+		"named, and made anew":    {steps: []step{{0, report(0)}, {soon, report(0, others(edit))}, {later, report(0, uid("second"))}}, expect: named + put + ", 60s after the change was seen"},
+		"first report, and whole": {steps: []step{{0, report(0, others(edit))}, {later, report(0, order(3))}}},
+		"of a companion": {steps: []step{{0, report(0, companion("", 1))}, {soon, report(0, companion(edit, 1))}, {soon, report(0, forcing)}, {soon, report(0, companion("", 3))}},
+			expect: carry + strings.Replace(put, "the object", "the companion ConfigMap settings", 1) + ", 2s after the change was seen"},
+		"of a companion where the cluster is held": {steps: []step{{0, report(0, held, companion("", 1))}, {soon, report(0, held, companion(edit, 1))}},
+			expect: strings.Replace(carry, ", and it is put back", "", 1)},
+		"of a companion beside what is left": {steps: []step{{0, report(0, companion("", 1))}, {soon, report(0, left, companion(edit, 1))}}, expect: carry},
+		"of a companion that is new":         {steps: []step{{0, report(0)}, {soon, report(0, companion(edit, 1))}, {soon, report(0, companion("", 3))}}},
 		"named where it is left": {steps: []step{{0, report(0)}, {soon, report(0, left, held, others(edit))}, {later, report(0, left, others(edit))}},
 			expect: strings.Replace(named, "it is put back", "it is left as it is (spec.drift Report)", 1)},
 		"named where it is held": {steps: []step{{0, report(0, held)}, {soon, report(0, held, others(edit))}},
@@ -99,9 +128,13 @@ func TestLook(t *testing.T) {
 			for _, step := range test.steps {
 				now = now.Add(step.after)
 				var changes []Change
-				memory, changes = Look(memory, []backends.ClusterObservation{step.c}, !test.moves, now)
+				var back []PutBack
+				memory, changes, back = Look(memory, []backends.ClusterObservation{step.c}, !test.moves, now)
 				for _, change := range changes {
 					told = append(told, change.String())
+				}
+				for _, object := range back {
+					told = append(told, object.String())
 				}
 			}
 			if got := strings.Join(told, "; "); got != test.expect {
@@ -116,12 +149,12 @@ func TestManyClusters(t *testing.T) {
 	of := func(cluster string, generation int64) backends.ClusterObservation {
 		return report(generation, func(c *backends.ClusterObservation) { c.Cluster = cluster })
 	}
-	memory, _ := Look(nil, []backends.ClusterObservation{of("m1", 1), of("m2", 4)}, true, began)
-	memory, changes := Look(memory, []backends.ClusterObservation{of("m1", 3), of("m2", 4)}, true, began.Add(time.Hour))
-	if len(changes) != 1 || changes[0].Cluster != "m1" {
-		t.Errorf("told is %v", changes)
+	memory, _, _ := Look(nil, []backends.ClusterObservation{of("m1", 1), of("m2", 4)}, true, began)
+	memory, changes, back := Look(memory, []backends.ClusterObservation{of("m1", 3), of("m2", 4)}, true, began.Add(time.Hour))
+	if len(changes) != 1 || changes[0].Cluster != "m1" || len(back) != 1 || back[0].Cluster != "m1" {
+		t.Errorf("told is %v, %v", changes, back)
 	}
-	if memory, _ = Look(memory, []backends.ClusterObservation{of("m2", 4)}, true, began.Add(time.Hour)); len(memory) != 1 {
+	if memory, _, _ = Look(memory, []backends.ClusterObservation{of("m2", 4)}, true, began.Add(time.Hour)); len(memory) != 1 {
 		t.Errorf("remembered is %v", memory)
 	}
 }
@@ -242,7 +275,11 @@ func TestGenerationsAtRandom(t *testing.T) {
 			}
 			c := m.reports(lag)
 			var changes []Change
-			memory, changes = Look(memory, []backends.ClusterObservation{c}, true, m.now)
+			var back []PutBack
+			memory, changes, back = Look(memory, []backends.ClusterObservation{c}, true, m.now)
+			if len(back) != len(changes) {
+				t.Fatalf("seed %d: of %v it is told that %v:\n%s", seed, changes, back, strings.Join(m.log, "\n"))
+			}
 			if c.Delivered == nil {
 				continue
 			}
@@ -277,7 +314,8 @@ func TestGenerationsAtRandom(t *testing.T) {
 }
 
 // TestConflictsAtRandom: in any history of an object that is applied again and again, also one that others have written before, somebody is
-// named if and only if the agent had applied the very same order before.
+// named if and only if the agent had applied the very same order before; and each who was named is followed by one word that it is whole again, as
+// soon as that is reported.
 func TestConflictsAtRandom(t *testing.T) {
 	tells := 0
 	for seed := range uint64(3000) {
@@ -287,6 +325,7 @@ func TestConflictsAtRandom(t *testing.T) {
 		generation, force, theirs := int64(1), false, true // what was adopted has other managers
 		accepted, told := int64(0), int64(0)               // the newest order that the agent was seen to apply, and of which somebody was named
 		changed := false
+		open, since, now := false, began, began // whether somebody was named, since when, and it was not told to be whole again
 		for range 60 {
 			switch rng.IntN(5) {
 			case 0:
@@ -312,9 +351,20 @@ func TestConflictsAtRandom(t *testing.T) {
 				continue // nobody has looked at this report
 			}
 			var changes []Change
-			memory, changes = Look(memory, []backends.ClusterObservation{c}, true, began)
+			var back []PutBack
+			now = now.Add(time.Second)
+			memory, changes, back = Look(memory, []backends.ClusterObservation{c}, true, now)
 			lost := c.Delivered != nil && c.Delivered.Others != ""
-			log = append(log, fmt.Sprintf("  order %d, lost: %v, told: %v", generation, lost, changes))
+			log = append(log, fmt.Sprintf("  order %d, lost: %v, told: %v, %v", generation, lost, changes, back))
+			if whole := c.Delivered != nil && !lost; (len(back) == 1) != (open && whole) || len(back) == 1 && back[0].After != now.Sub(since) {
+				t.Fatalf("seed %d: open is %v since %v, and it is now %v: %s", seed, open, since, now, strings.Join(log, "\n"))
+			}
+			if open = open && len(back) == 0; len(changes) > 0 {
+				if open {
+					t.Fatalf("seed %d: it is told twice of one change: %s", seed, strings.Join(log, "\n"))
+				}
+				open, since = true, now
+			}
 			expected := lost && accepted == generation && told != generation
 			if expected != (len(changes) > 0) || expected && !changed {
 				t.Fatalf("seed %d: %s", seed, strings.Join(log, "\n"))

@@ -15,7 +15,7 @@ type Drift struct {
 func NewDrift(registry prometheus.Registerer) (*Drift, error) {
 	d := &Drift{changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fleetworkload_drift_total",
-		Help: "Changes that somebody else has made to a workload's object on a cluster. Counted is what is sure: not every change is seen.",
+		Help: "Changes that somebody else has made to a workload's object, or on OCM to a companion, on a cluster. Counted is what is sure: not every change is seen.",
 	}, []string{"backend"})}
 	if err := registry.Register(d.changes); err != nil {
 		return nil, fmt.Errorf("register what others change: %w", err)
