@@ -179,19 +179,21 @@ func TestDoctorOnABackend(t *testing.T) {
 	karmada, hub := config.Backend{Name: "karmada", Type: config.TypeKarmada}, config.Backend{Name: "ocm", Type: config.TypeOCM, OCM: &config.OCM{ShipDefinitions: true}}
 	binds, here := config.Backend{Name: "ocm", Type: config.TypeOCM, OCM: &config.OCM{ClusterSets: []string{"global"}}}, hub
 	here.Connection.InCluster = &struct{}{}
-	whole := servedAs(true, "v1alpha1 clonesets", "v1alpha1 imagepulljobs", "v1alpha1 statefulsets", "v1beta1 statefulsets")
+	// What OpenKruise 1.8 has, of kinds that can be carried, and one that cannot.
+	whole := servedAs(true, "v1alpha1 advancedcronjobs", "v1alpha1 broadcastjobs", "v1alpha1 clonesets", "v1alpha1 daemonsets", "v1alpha1 imagepulljobs", "v1alpha1 sidecarsets",
+		"v1alpha1 statefulsets", "v1alpha1 uniteddeployments", "v1beta1 statefulsets")
 	for name, test := range map[string]struct {
 		config.Backend
 		server backendServer
 		served map[string]backends.Served
 		failed error
 	}{
-		"karmada-well": {karmada, backendServer{serves: drivers.Needs(karmada), grants: rulesOf(t, "karmada")}, map[string]backends.Served{"m1": whole, "m2": whole, "m3": whole}, nil},
+		"karmada-well": {karmada, backendServer{serves: drivers.Needs(karmada), grants: rulesOf(t, "karmada")}, map[string]backends.Served{"member1": whole, "member2": whole, "member3": whole}, nil},
 		"karmada-ill": {karmada, backendServer{serves: drivers.Needs(karmada)[3:], elsewhere: []string{"list clusters"},
 			grants: rulesOf(t, "karmada", "list clusters", "watch clusters", "create works", "delete works", "patch clonesets", "list events", "watch events")},
-			map[string]backends.Served{"m1": whole, "m2": servedAs(true, "v1alpha1 clonesets"), "m3": servedAs(true)}, nil},
+			map[string]backends.Served{"member1": whole, "member2": servedAs(true, "v1alpha1 clonesets"), "member3": servedAs(true)}, nil},
 		"ocm-well": {hub, backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm"), bindings: []map[string]any{binding("shop", "global", "True")}},
-			map[string]backends.Served{"m1": servedAs(false, "v1alpha1 clonesets")}, nil},
+			map[string]backends.Served{"member1": servedAs(false, "v1alpha1 clonesets")}, nil},
 		"ocm-ill": {hub, backendServer{serves: drivers.Needs(hub)[:2], grants: rulesOf(t, "ocm", "delete manifestworks", "execute-as manifestworks", "get customresourcedefinitions"),
 			bindings: []map[string]any{binding("shop", "gone", "False"), binding("other", "global", "True")}}, nil, nil},
 		"ocm-binds":      {binds, backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm", "get customresourcedefinitions", "create managedclustersets/bind")}, nil, nil},
@@ -203,7 +205,7 @@ func TestDoctorOnABackend(t *testing.T) {
 			server := httptest.NewServer(&test.server)
 			defer server.Close()
 			var fleet backends.Fleet
-			for _, name := range []string{"m1", "m2", "m3"} {
+			for _, name := range []string{"member1", "member2", "member3"} {
 				fleet.Clusters = append(fleet.Clusters, backends.Cluster{Name: name, Identity: name, Ready: metav1.ConditionTrue})
 			}
 			live := backend{name: test.Name, fleet: fleet, served: func(string) (map[string]backends.Served, error) { return test.served, nil }}
@@ -235,6 +237,18 @@ func TestDoctorOnABackend(t *testing.T) {
 	}
 }
 
+// TestPagesShowWhatDoctorSaysOfBackends: what is said of well ones, of three members with OpenKruise 1.8.
+func TestPagesShowWhatDoctorSaysOfBackends(t *testing.T) {
+	for golden, shown := range map[string]int{"karmada-well": 5, "ocm-well": 4} {
+		lines := strings.SplitAfter(testdata(t, "doctor/"+golden+".golden"), "\n")[1:]
+		for _, page := range []string{"first-hour.md", "kubectl-fw.md"} {
+			if want := strings.Join(lines[:shown], ""); !strings.Contains(testdata(t, "../../../docs/"+page), want) {
+				t.Errorf("docs/%s does not show\n%s", page, want)
+			}
+		}
+	}
+}
+
 func TestDoctorOnBackends(t *testing.T) {
 	inv, err := loadInventory("testdata/migrate/inventory.yaml")
 	if err != nil {
@@ -254,7 +268,7 @@ func TestDoctorOnBackends(t *testing.T) {
 		d := backendDoctor{Backend: config.Backend{Name: test.name}, from: inv, load: test.load, now: func() time.Time { return noon }}
 		sections = append(sections, section{"backend " + test.name, d.look(t.Context())})
 	}
-	found := lookAtClusters(backends.Fleet{Clusters: []backends.Cluster{{Name: "m1", Identity: "1", Leaving: true}, {Name: "m2", Ready: metav1.ConditionTrue}}}, noon)
+	found := lookAtClusters(backends.Fleet{Clusters: []backends.Cluster{{Name: "member1", Identity: "1", Leaving: true}, {Name: "member2", Ready: metav1.ConditionTrue}}}, noon)
 	sections = append(sections, section{"backend with some", found}, section{"backend without any", lookAtClusters(backends.Fleet{}, noon)},
 		section{"backend that tells its remedy", []finding{unusable(&backends.Error{Code: backends.CodeUnavailable, Message: "it is gone", Remedy: "bring it back"})}},
 		section{"backend that does not", []finding{unusable(errors.New("it is gone"))}})
