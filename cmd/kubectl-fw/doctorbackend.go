@@ -67,6 +67,9 @@ func (d backendDoctor) look(ctx context.Context) []finding {
 	if failed != nil && clock.Grade == gradeProblem {
 		return all // it says so itself
 	}
+	if api.err != nil {
+		return append(all, clock)
+	}
 	looks := []look{
 		func(context.Context) []finding { return []finding{d.lookAtKinds(api)} },
 		func(ctx context.Context) []finding { return d.lookAtRights(ctx, api) },
