@@ -184,25 +184,25 @@ func TestDoctorOnABackend(t *testing.T) {
 		"v1alpha1 statefulsets", "v1alpha1 uniteddeployments", "v1beta1 statefulsets")
 	for name, test := range map[string]struct {
 		config.Backend
-		server backendServer
+		server *backendServer
 		served map[string]backends.Served
 		failed error
 	}{
-		"karmada-well": {karmada, backendServer{serves: drivers.Needs(karmada), grants: rulesOf(t, "karmada")}, map[string]backends.Served{"member1": whole, "member2": whole, "member3": whole}, nil},
-		"karmada-ill": {karmada, backendServer{serves: drivers.Needs(karmada)[3:], elsewhere: []string{"list clusters"},
+		"karmada-well": {karmada, &backendServer{serves: drivers.Needs(karmada), grants: rulesOf(t, "karmada")}, map[string]backends.Served{"member1": whole, "member2": whole, "member3": whole}, nil},
+		"karmada-ill": {karmada, &backendServer{serves: drivers.Needs(karmada)[3:], elsewhere: []string{"list clusters"},
 			grants: rulesOf(t, "karmada", "list clusters", "watch clusters", "create works", "delete works", "patch clonesets", "list events", "watch events")},
 			map[string]backends.Served{"member1": whole, "member2": servedAs(true, "v1alpha1 clonesets"), "member3": servedAs(true)}, nil},
-		"ocm-well": {hub, backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm"), bindings: []map[string]any{binding("shop", "global", "True")}},
+		"ocm-well": {hub, &backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm"), bindings: []map[string]any{binding("shop", "global", "True")}},
 			map[string]backends.Served{"member1": servedAs(false, "v1alpha1 clonesets")}, nil},
-		"ocm-ill": {hub, backendServer{serves: drivers.Needs(hub)[:2], grants: rulesOf(t, "ocm", "delete manifestworks", "execute-as manifestworks", "get customresourcedefinitions"),
+		"ocm-ill": {hub, &backendServer{serves: drivers.Needs(hub)[:2], grants: rulesOf(t, "ocm", "delete manifestworks", "execute-as manifestworks", "get customresourcedefinitions"),
 			bindings: []map[string]any{binding("shop", "gone", "False"), binding("other", "global", "True")}}, nil, nil},
-		"ocm-binds":      {binds, backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm", "get customresourcedefinitions", "create managedclustersets/bind")}, nil, nil},
-		"ocm-in-cluster": {here, backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm", "get placements"), bindings: []map[string]any{binding("shop", "global", "True")}}, nil, nil},
-		"ocm-not-ready": {hub, backendServer{serves: drivers.Needs(hub)[1:], grants: rulesOf(t, "ocm", "list managedclusters")}, nil,
+		"ocm-binds":      {binds, &backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm", "get customresourcedefinitions", "create managedclustersets/bind")}, nil, nil},
+		"ocm-in-cluster": {here, &backendServer{serves: drivers.Needs(hub), grants: rulesOf(t, "ocm", "get placements"), bindings: []map[string]any{binding("shop", "global", "True")}}, nil, nil},
+		"ocm-not-ready": {hub, &backendServer{serves: drivers.Needs(hub)[1:], grants: rulesOf(t, "ocm", "list managedclusters")}, nil,
 			&backends.Error{Code: backends.CodeNotReady, Message: "the hub's objects are being read", Remedy: "wait; if it lasts, check that the hub has OCM's CRDs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(&test.server)
+			server := httptest.NewServer(test.server)
 			defer server.Close()
 			var fleet backends.Fleet
 			for _, name := range []string{"member1", "member2", "member3"} {
