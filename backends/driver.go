@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -77,6 +78,21 @@ type PodReader interface {
 	// Restarts tells how often containers of the pods that run in a cluster have been restarted, all together; nil when the
 	// driver is not to look at pods. It asks the member, through the backend, on every call.
 	Restarts(ctx context.Context, cluster, namespace string, pods labels.Selector) (*int32, error)
+}
+
+// Surveyor is a driver that can tell what clusters serve, without a workload that is to be sent there.
+type Surveyor interface {
+	// Served lists what each cluster serves of an API group, as far as the backend tells. A cluster of which it tells nothing is left out. It
+	// reads only.
+	Served(ctx context.Context, group string) (map[string]Served, error)
+}
+
+// Served is what a cluster serves of an API group.
+type Served struct {
+	// Resources in each of their versions, sorted by version, then by name.
+	Resources []schema.GroupVersionResource
+	// Whole is true when the cluster serves nothing else of the group. When false there may be more, for which nobody has asked.
+	Whole bool
 }
 
 // Feature is something only some drivers, or only some versions of them, can do.

@@ -2,6 +2,8 @@
 package drivers
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -36,6 +38,19 @@ func Retirer(cfg *rest.Config, kind config.Type) (backends.Retirer, error) {
 		return karmadaretire.New(cfg)
 	}
 	return ocmretire.New(cfg)
+}
+
+// Needs are the kinds that the driver of a backend reads and writes, in the versions in which it does. A control plane that serves all of them
+// is new enough.
+func Needs(b config.Backend) []schema.GroupVersionKind {
+	if b.Type == config.TypeOCM {
+		return ocm.Needs()
+	}
+	needs := karmada.Needs()
+	if b.Karmada != nil && b.Karmada.Interpreters == config.InterpretersNone {
+		needs = slices.DeleteFunc(needs, func(kind schema.GroupVersionKind) bool { return kind.Group == "config.karmada.io" })
+	}
+	return needs
 }
 
 // KarmadaOptions are the driver's options from the configuration's; nil means the defaults.

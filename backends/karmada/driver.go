@@ -56,6 +56,7 @@ var (
 	_ backends.Runner    = (*Driver)(nil)
 	_ backends.Trier     = (*Driver)(nil)
 	_ backends.Bringer   = (*Driver)(nil)
+	_ backends.Surveyor  = (*Driver)(nil)
 	_ backends.PodReader = (*Driver)(nil)
 )
 

@@ -73,8 +73,11 @@ func workName(key backends.Key) string {
 
 func namespaceWorkName(namespace string) string { return "fleetworkload-ns-" + namespace }
 
+// rightsPrefix is before the kind in the name of the ManifestWork that has the agent's rights for it.
+const rightsPrefix = "fleetworkload-agent-rights-"
+
 func rightsWorkName(group, resource string) string {
-	name := "fleetworkload-agent-rights-" + resource + "." + group
+	name := rightsPrefix + resource + "." + group
 	if len(name) <= 180 {
 		return name
 	}

@@ -3,20 +3,34 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +39,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/internal/config"
 )
 
 const crdFile = "../../config/crd/bases/apps.fleetworkload.io_fleetworkloads.yaml"
@@ -50,15 +63,42 @@ func leaseHeld(holder string, renewed time.Time) *coordinationv1.Lease {
 	}
 }
 
+// authority is a certificate that holds until then.
+func authority(t *testing.T, until time.Time) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: until.Add(-24 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// webhookWith is one behind a Service.
 func webhookWith(authority string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "fleetworkload"},
-		Webhooks:   []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: []byte(authority)}}},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			CABundle: []byte(authority), Service: &admissionregistrationv1.ServiceReference{Namespace: "ops", Name: "webhook"},
+		}}},
 	}
 }
 
+// endpoints are those of the webhook's Service.
+func endpoints(ready ...bool) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "webhook-1", Labels: map[string]string{discoveryv1.LabelServiceName: "webhook"}}}
+	for i := range ready {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: &ready[i]}})
+	}
+	return slice
+}
+
 // examined is what doctor says of a management cluster with these objects.
-func examined(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) (string, error) {
+func examined(t *testing.T, funcs interceptor.Funcs, output string, objects ...client.Object) (string, error) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -68,19 +108,32 @@ func examined(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) (
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 	o := doctorOptions{operatorNamespace: "ops", lease: "lease"}
-	s := &section{title: "management cluster"}
-	lookAtCRD(t.Context(), s, c)
-	o.lookAtLease(t.Context(), s, c, noon)
-	lookAtWebhook(t.Context(), s, c)
-	fleet := &section{title: "FleetWorkloads"}
+	found := atOnce(t.Context(), o.managementLooks(c, func() time.Time { return noon })...)
 	inv, err := loadInventory("testdata/migrate/inventory.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookAtFleetWorkloads(t.Context(), fleet, c, inv)
+	var list v1alpha1.FleetWorkloadList
+	if err := c.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	sections := []section{{"management cluster", found}, {"FleetWorkloads", lookAtFleetWorkloads(list.Items, inv)}}
+	remedied(t, sections)
 	var out bytes.Buffer
-	err = report(&out, []*section{s, fleet})
+	err = report(&out, output, sections)
 	return out.String(), err
+}
+
+// remedied wants a remedy with everything that is not well, of its own.
+func remedied(t *testing.T, sections []section) {
+	t.Helper()
+	for _, s := range sections {
+		for _, f := range s.findings {
+			if (f.Remedy == "") != (f.Grade == gradeOK) || f.Remedy == anyway || f.Aspect == "" || f.Message == "" {
+				t.Errorf("%s: the finding is not whole: %+v", s.title, f)
+			}
+		}
+	}
 }
 
 func TestDoctorOnTheManagementCluster(t *testing.T) {
@@ -93,32 +146,43 @@ func TestDoctorOnTheManagementCluster(t *testing.T) {
 	if err := unstructured.SetNestedSlice(older.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
-	forbidden := func(schema.GroupResource) error { return apierrors.NewForbidden(schema.GroupResource{}, "x", nil) }
+	led, year := leaseHeld("pod-1", noon.Add(-3*time.Second)), authority(t, noon.AddDate(1, 0, 0))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "x", nil)
+	lost := glanced("shop", "web", func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Backend = "argo"
+		fw.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBackendNotFound, Message: "there is none"},
+			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBackendNotFound},
+		}
+	})
+	ill := []client.Object{older, leaseHeld("pod-1", noon.Add(-5*time.Minute)), webhookWith(""), endpoints(), lost}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		funcs   interceptor.Funcs
+		output  string
 		fails   string
 	}{
-		"well": {objects: []client.Object{
-			crdOf(t), leaseHeld("pod-1", noon.Add(-3*time.Second)), webhookWith("ca"), glanced("shop", "web", func(*v1alpha1.FleetWorkload) {}),
-		}},
-		"ill": {objects: []client.Object{
-			older, leaseHeld("pod-1", noon.Add(-5*time.Minute)), webhookWith(""), glanced("shop", "web", func(fw *v1alpha1.FleetWorkload) {
-				fw.Spec.Backend = "argo"
-				fw.Status.Conditions = []metav1.Condition{
-					{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonBackendNotFound, Message: "there is none"},
-					{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBackendNotFound},
-				}
-			}),
-		}, fails: "5 problems found"},
-		"empty":  {fails: "2 problems found"},
-		"nobody": {objects: []client.Object{crdOf(t), webhookWith("ca"), leaseHeld("", noon)}, fails: "1 problem found"},
+		"well": {objects: []client.Object{crdOf(t), led, webhookWith(year), endpoints(false, true), glanced("shop", "web", func(*v1alpha1.FleetWorkload) {})}},
+		"ill":  {objects: ill, fails: "6 problems found"}, "ill-json": {objects: ill, output: "json", fails: "6 problems found"},
+		"ill-yaml": {objects: ill, output: "yaml", fails: "6 problems found"},
+		"empty":    {fails: "2 problems found"},
+		"nobody":   {objects: []client.Object{crdOf(t), webhookWith(year), endpoints(true), leaseHeld("", noon)}, fails: "1 problem found"},
+		"unready":  {objects: []client.Object{crdOf(t), led, webhookWith(year), endpoints(false)}, fails: "1 problem found"},
+		"expired":  {objects: []client.Object{crdOf(t), led, webhookWith(authority(t, noon.Add(-time.Hour))), endpoints(true)}, fails: "1 problem found"},
+		"expires":  {objects: []client.Object{crdOf(t), led, webhookWith(authority(t, noon.Add(-time.Hour)) + authority(t, noon.Add(48*time.Hour))), endpoints(true)}},
+		"garbled":  {objects: []client.Object{crdOf(t), led, webhookWith("ca"), endpoints(true)}, fails: "1 problem found"},
 		"blind": {funcs: interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-			return forbidden(schema.GroupResource{})
+			return forbidden
+		}}},
+		"sightless": {objects: []client.Object{crdOf(t), led, webhookWith(year)}, funcs: interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, is := list.(*discoveryv1.EndpointSliceList); is {
+				return forbidden
+			}
+			return c.List(ctx, list, opts...)
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := examined(t, test.funcs, test.objects...)
+			out, err := examined(t, test.funcs, test.output, test.objects...)
 			if (err == nil) != (test.fails == "") || err != nil && err.Error() != test.fails {
 				t.Errorf("the error is %v, want %q", err, test.fails)
 			}
@@ -127,39 +191,109 @@ func TestDoctorOnTheManagementCluster(t *testing.T) {
 	}
 }
 
-func TestDoctorOnBackends(t *testing.T) {
-	inv, err := loadInventory("testdata/migrate/inventory.yaml")
+// TestDoctorPrintsWhatProgramsRead: the names of fields and aspects stay.
+func TestDoctorPrintsWhatProgramsRead(t *testing.T) {
+	var out bytes.Buffer
+	if err := report(&out, "json", []section{{"backend a (OCM)", []finding{well(aspectClock, "fine"), ill(gradeNote, aspectRights, do("grant it"), "less\nthan that")}}}); err != nil {
+		t.Fatal(err)
+	}
+	var printed map[string]any
+	if err := utiljson.Unmarshal(out.Bytes(), &printed); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{"about": "backend a (OCM)", "aspect": "Clock", "grade": "ok", "message": "fine"},
+		map[string]any{"about": "backend a (OCM)", "aspect": "Rights", "grade": "note", "message": "less than that", "remedy": "grant it"},
+	}
+	if got := printed["findings"]; !equalJSON(t, got, want) || printed["problems"] != int64(0) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if _, _, err := run(t, "", "doctor", "-o", "wide"); err == nil || !strings.Contains(err.Error(), `--output "wide": choose json or yaml`) {
+		t.Errorf("-o wide: %v", err)
+	}
+}
+
+func equalJSON(t *testing.T, a, b any) bool {
+	t.Helper()
+	one, err := utiljson.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sections []*section
-	for _, name := range []string{"karmada", "small", "argo"} {
-		s := &section{title: "backend " + name}
-		lookAtBackend(s, inv, config.Backend{Name: name}, noon)
-		sections = append(sections, s)
+	other, err := utiljson.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := report(&out, sections); err == nil || err.Error() != "2 problems found" {
-		t.Errorf("the error is %v", err)
-	}
-	compareGolden(t, "doctor/backends.golden", out.String())
+	return bytes.Equal(one, other)
 }
 
 func TestDoctorOnClocks(t *testing.T) {
-	for want, off := range map[string]time.Duration{"its clock is right": 0, "are 2m0s apart": 2 * time.Minute} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
-		}))
-		s := &section{}
-		lookAtClock(t.Context(), s, &rest.Config{Host: server.URL})
-		server.Close()
-		if got := s.findings[0].what; !strings.Contains(strings.Replace(got, "1m59s", "2m0s", 1), want) {
-			t.Errorf("got %q, want %q", got, want)
+	for name, test := range map[string]struct {
+		date func() string
+		want string
+		is   grade
+	}{
+		"right":    {func() string { return time.Now().UTC().Format(http.TimeFormat) }, "^it is right$", gradeOK},
+		"wrong":    {func() string { return time.Now().Add(2 * time.Minute).UTC().Format(http.TimeFormat) }, "are (2m0s|1m59s) apart$", gradeNote},
+		"timeless": {func() string { return "today" }, "it does not tell the time$", gradeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", test.date()) }))
+			defer server.Close()
+			found := newEndpoint(&rest.Config{Host: server.URL}).lookAtClock(t.Context(), "it is right")
+			remedied(t, []section{{name, []finding{found}}})
+			if got := found; got.Grade != test.is || !regexp.MustCompile(test.want).MatchString(got.Message) {
+				t.Errorf("got %+v, want %s %q", got, test.is, test.want)
+			}
+		})
+	}
+	found := newEndpoint(&rest.Config{Host: "http://127.0.0.1:1"}).lookAtReach(t.Context())
+	if found[0].Grade != gradeProblem || found[0].Remedy == "" {
+		t.Errorf("got %v", found)
+	}
+}
+
+// TestNothingIsFoundWrongWithoutARemedy: findings and remedies are made in one place each, and no remedy is empty.
+func TestNothingIsFoundWrongWithoutARemedy(t *testing.T) {
+	files, err := filepath.Glob("doctor*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makers, remedies := []string{"well", "ill", "do"}, 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range parsed.Decls {
+			function, is := declared.(*ast.FuncDecl)
+			if !is {
+				continue
+			}
+			ast.Inspect(function, func(node ast.Node) bool {
+				switch n := node.(type) {
+				case *ast.CompositeLit:
+					if of, is := n.Type.(*ast.Ident); is && (of.Name == "finding" || of.Name == "remedy") && !slices.Contains(makers, function.Name.Name) {
+						t.Errorf("%s: %s makes a %s by itself", file, function.Name.Name, of.Name)
+					}
+				case *ast.CallExpr:
+					if of, is := n.Fun.(*ast.Ident); is && of.Name == "do" {
+						remedies++
+						if text, is := n.Args[0].(*ast.BasicLit); is && len(text.Value) < len(`"do it"`) && len(n.Args) == 1 {
+							t.Errorf("%s: %s has the remedy %s", file, function.Name.Name, text.Value)
+						}
+					}
+				}
+				return true
+			})
 		}
 	}
-	s := &section{}
-	lookAtClock(t.Context(), s, &rest.Config{Host: "http://127.0.0.1:1"})
-	if s.findings[0].is != gradeProblem {
-		t.Errorf("got %v", s.findings)
+	if remedies < 30 {
+		t.Errorf("looked at %d remedies", remedies)
+	}
+	if f := ill(gradeNote, aspectClock, remedy{}, "x"); f.Remedy != anyway {
+		t.Errorf("the remedy is %q", f.Remedy)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -133,6 +134,12 @@ func (l *live) backend(name string) (backend, error) {
 	return backend{}, backends.ErrNotConfigured
 }
 
+// load reads how the operator reaches a backend.
+func (l *live) load(ctx context.Context, connection config.Connection) (*rest.Config, error) {
+	cfg, _, err := l.source.Load(ctx, connection)
+	return cfg, err
+}
+
 func (l *live) connect(b config.Backend) (backend, error) {
 	out := backend{name: b.Name, kind: b.Type, ocm: b.OCM, guards: l.cfg.Guards, installation: l.installation, aliases: l.cfg.ClusterAliases, tenancy: l.cfg.Tenancy, namespace: l.namespace,
 		dependency: l.dependency, leaveOut: l.cfg.Dependencies.LeaveOut, others: l.others}
@@ -156,6 +163,9 @@ func (l *live) connect(b config.Backend) (backend, error) {
 			out.brought = func(workload backends.Workload, clusters []string) ([]backends.Dependent, error) {
 				return bringer.Brought(l.ctx, workload, clusters)
 			}
+		}
+		if surveyor, is := driver.(backends.Surveyor); is {
+			out.served = func(group string) (map[string]backends.Served, error) { return surveyor.Served(l.ctx, group) }
 		}
 		return err
 	})

@@ -168,6 +168,8 @@ type backend struct {
 	try func(backends.Desired) ([]string, error)
 	// brought asks the live backend what a workload needs on clusters and would lose with it. It is nil offline.
 	brought func(workload backends.Workload, clusters []string) ([]backends.Dependent, error)
+	// served asks the live backend what clusters serve of an API group. It is nil offline.
+	served func(group string) (map[string]backends.Served, error)
 	// installation names that of the operator; offline it is none.
 	installation string
 	// aliases are those of the operator's configuration.
