@@ -38,7 +38,7 @@ export KUBERNETES ?=
 BIN := bin
 CHART := charts/fleetworkload
 TOOLS := hack/tools/go.mod hack/tools/go.sum
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md docs/hand-over.svg
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md docs/hand-over.svg docs/dashboard.svg
 MODULES := . hack/tools hack/images hack/krew hack/monitoring hack/statemetrics $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
 
 # say prints a step with the time, so that a log shows where it went.
@@ -102,8 +102,9 @@ metrics-reference: ## Generate docs/metrics.md
 	@go run ./hack/metrics
 
 .PHONY: pictures
-pictures: ## Draw docs/hand-over.svg
+pictures: ## Draw docs/hand-over.svg and docs/dashboard.svg
 	@go run ./hack/picture
+	@cd hack/monitoring && go test -count=1 -run TestPicture . -update >/dev/null
 
 ##@ Test
 
