@@ -38,8 +38,8 @@ export KUBERNETES ?=
 BIN := bin
 CHART := charts/fleetworkload
 TOOLS := hack/tools/go.mod hack/tools/go.sum
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md docs/hand-over.svg
-MODULES := . hack/tools hack/images hack/krew hack/monitoring $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases $(CHART)/files docs/api-reference.md docs/metrics.md docs/hand-over.svg docs/dashboard.svg
+MODULES := . hack/tools hack/images hack/krew hack/monitoring hack/statemetrics $(patsubst %/go.mod,%,$(wildcard e2e/lab/components/*/go.mod))
 
 # say prints a step with the time, so that a log shows where it went.
 say = printf '%s %s\n' "$$(date +%H:%M:%S)"
@@ -102,8 +102,9 @@ metrics-reference: ## Generate docs/metrics.md
 	@go run ./hack/metrics
 
 .PHONY: pictures
-pictures: ## Draw docs/hand-over.svg
+pictures: ## Draw docs/hand-over.svg and docs/dashboard.svg
 	@go run ./hack/picture
+	@cd hack/monitoring && go test -count=1 -run TestPicture . -update >/dev/null
 
 ##@ Test
 
@@ -208,7 +209,7 @@ lint: $(BIN)/golangci-lint ## Check the code and the API types against the rules
 	@$(say) 'lint'
 	@go run ./hack/apilint
 	@$(BIN)/golangci-lint run --color never ./...
-	@for dir in hack/images hack/krew hack/monitoring; do (cd "$$dir" && ../../$(BIN)/golangci-lint run --color never --config ../../.golangci.yml ./...); done
+	@for dir in hack/images hack/krew hack/monitoring hack/statemetrics; do (cd "$$dir" && ../../$(BIN)/golangci-lint run --color never --config ../../.golangci.yml ./...); done
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date, formatted, tidy, linted
@@ -261,7 +262,7 @@ verify-plugin:
 .PHONY: verify-monitoring
 verify-monitoring:
 	@$(say) 'monitoring'
-	@cd hack/monitoring && go test -count=1 ./... # as above
+	@for dir in hack/monitoring hack/statemetrics; do (cd "$$dir" && go test -count=1 ./...) || exit; done # as above
 
 ##@ Other
 

@@ -8,13 +8,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	lua "github.com/yuin/gopher-lua"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	luajson "layeh.com/gopher-json"
+	workv1 "open-cluster-management.io/api/work/v1"
+	workv1alpha1 "open-cluster-management.io/api/work/v1alpha1"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/yaml"
 
@@ -78,15 +83,7 @@ func run(t *testing.T, script string, obj map[string]any, into any) {
 			t.Fatal(err)
 		}
 	}
-	l.PreloadModule("os", func(l *lua.LState) int { // of it Argo CD has time and date alone
-		full := l.NewTable()
-		l.SetFuncs(full, map[string]lua.LGFunction{"date": func(l *lua.LState) int {
-			l.Push(lua.LString(time.Now().UTC().Format(time.RFC3339)))
-			return 1
-		}})
-		l.Push(full)
-		return 1
-	})
+	l.PreloadModule("os", safeOS)
 	l.SetGlobal("obj", luajson.DecodeValue(l, obj))
 	if err := l.DoFile(script); err != nil {
 		t.Fatalf("%s: %v", script, err)
@@ -98,6 +95,17 @@ func run(t *testing.T, script string, obj map[string]any, into any) {
 	if err := yaml.Unmarshal(out, into); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// safeOS is what Argo CD leaves of the library os (util/lua/oslib_safe.go): time and date, which it has copied from the virtual machine.
+func safeOS(l *lua.LState) int {
+	lua.OpenOs(l)
+	full, safe := l.CheckTable(-1), l.NewTable()
+	for _, name := range []string{"time", "date"} {
+		safe.RawSetString(name, full.RawGetString(name))
+	}
+	l.Push(safe)
+	return 1
 }
 
 func object(t *testing.T, path string) map[string]any {
@@ -118,12 +126,74 @@ func TestHealth(t *testing.T) {
 		read(t, dir+"/health_test.yaml", &tests)
 		for _, test := range tests.Tests {
 			t.Run(filepath.Base(dir)+"/"+test.InputPath, func(t *testing.T) {
+				input := filepath.Join(dir, test.InputPath)
+				read(t, input, typed(t, filepath.Base(dir))) // a fixture has fields that there are
 				var got health
-				run(t, script, object(t, filepath.Join(dir, test.InputPath)), &got)
+				run(t, script, object(t, input), &got)
 				if diff := cmp.Diff(test.HealthStatus, got); diff != "" {
 					t.Error(diff)
 				}
 			})
+		}
+	}
+}
+
+// typed is an empty object of a kind.
+func typed(t *testing.T, kind string) any {
+	t.Helper()
+	made, is := map[string]any{
+		"FleetWorkload": &v1alpha1.FleetWorkload{}, "ManifestWork": &workv1.ManifestWork{}, "ManifestWorkReplicaSet": &workv1alpha1.ManifestWorkReplicaSet{},
+	}[kind]
+	if !is {
+		t.Fatalf("no type is known of %s", kind)
+	}
+	return made
+}
+
+// TestEveryFixtureIsTried: none lies about that no test reads.
+func TestEveryFixtureIsTried(t *testing.T) {
+	for _, dir := range []string{fleetWorkload, root + "/work.open-cluster-management.io/ManifestWork", root + "/work.open-cluster-management.io/ManifestWorkReplicaSet"} {
+		tried := text(t, dir+"/health_test.yaml")
+		if actions, err := os.ReadFile(dir + "/actions/action_test.yaml"); err == nil {
+			tried += string(actions)
+		}
+		files, err := filepath.Glob(dir + "/testdata/*.yaml")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%v, %v", files, err)
+		}
+		for _, file := range files {
+			if name := "testdata/" + filepath.Base(file) + "\n"; !strings.Contains(tried, name) {
+				t.Errorf("%s is in no test", file)
+			}
+		}
+	}
+}
+
+// elsewhere are the reasons that other conditions have, and Ready never.
+var elsewhere = map[string]bool{
+	v1alpha1.ReasonIndependent: true, v1alpha1.ReasonJoinedSince: true, v1alpha1.ReasonChangedOnCluster: true, v1alpha1.ReasonReconciled: true,
+	v1alpha1.ReasonNotStalled: true, v1alpha1.ReasonScheduled: true, v1alpha1.ReasonApplied: true, v1alpha1.ReasonHealthy: true,
+}
+
+// TestEveryReasonHasAFixture: there is a fixture for each reason that Ready can have.
+func TestEveryReasonHasAFixture(t *testing.T) {
+	var tests healthTests
+	read(t, fleetWorkload+"/health_test.yaml", &tests)
+	shown := map[string]bool{}
+	for _, test := range tests.Tests {
+		var fw v1alpha1.FleetWorkload
+		read(t, filepath.Join(fleetWorkload, test.InputPath), &fw)
+		if ready := meta.FindStatusCondition(fw.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			shown[ready.Reason] = true
+		}
+	}
+	reasons := regexp.MustCompile(`(?m)^\tReason\w+ += "(\w+)"$`).FindAllStringSubmatch(text(t, "../../api/v1alpha1/conditions.go"), -1)
+	if len(reasons) < len(shown) {
+		t.Fatalf("%d reasons were read, and %d have fixtures", len(reasons), len(shown))
+	}
+	for _, reason := range reasons {
+		if name := reason[1]; shown[name] == elsewhere[name] {
+			t.Errorf("reason %s: a fixture of Ready has it: %t; it is only of other conditions: %t", name, shown[name], elsewhere[name])
 		}
 	}
 }
@@ -207,15 +277,19 @@ func act(t *testing.T, action, input string) map[string]any {
 	return got
 }
 
-// TestRestart: what it writes has the time in it, so that no file can say it.
+// TestRestart: what it writes is the time, in UTC wherever Argo CD runs, so that no file can say it.
 func TestRestart(t *testing.T) {
+	local := time.Local
+	time.Local = time.FixedZone("an hour east", 60*60)
+	defer func() { time.Local = local }()
+	before := time.Now().Truncate(time.Second)
 	got := act(t, "restart", "testdata/ready.yaml")
 	at, _, err := unstructured.NestedString(got, "spec", "template", "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := time.Parse(time.RFC3339, at); err != nil {
-		t.Errorf("%q: %v", at, err)
+	if when, err := time.Parse(time.RFC3339, at); err != nil || when.Before(before) || when.After(time.Now()) {
+		t.Errorf("%q is not now, which is %s: %v", at, before.UTC().Format(time.RFC3339), err)
 	}
 }
 
