@@ -76,6 +76,7 @@ func newGetCommand(flags *genericclioptions.ConfigFlags, streams genericiooption
 	cmd.Flags().BoolVarP(&opts.everywhere, "all-namespaces", "A", false, "show those of all namespaces")
 	cmd.Flags().StringVarP(&opts.selector, "selector", "l", "", "show those whose labels match, such as team=web")
 	opts.print.AddFlags(cmd)
+	completeOutput(cmd, append(opts.print.AllowedFormats(), "wide")...)
 	return cmd
 }
 

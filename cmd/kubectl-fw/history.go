@@ -67,6 +67,7 @@ func newHistoryCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 		},
 	}
 	cmd.Flags().Int64Var(&opts.revision, "revision", 0, "show one version: what it changed, and what going back to it would change")
+	completeFlag(cmd, "revision", completeRevisions(flags))
 	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "print the whole version of --revision: json or yaml")
 	return cmd
 }

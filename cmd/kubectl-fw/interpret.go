@@ -35,12 +35,13 @@ type interpretOptions struct {
 func newInterpretCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	var opts interpretOptions
 	cmd := &cobra.Command{
-		Use:     "interpret -f FILE",
-		Short:   "Print what the operator makes of live objects",
-		Long:    interpretLong,
-		Example: interpretExample,
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return opts.run(streams) },
+		Use:               "interpret -f FILE",
+		Short:             "Print what the operator makes of live objects",
+		Long:              interpretLong,
+		Example:           interpretExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(*cobra.Command, []string) error { return opts.run(streams) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&opts.files, "filename", "f", nil,

@@ -55,6 +55,7 @@ func newRoot(called string, streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	flags.AddFlags(root.PersistentFlags())
 	hideRareFlags(root.PersistentFlags())
+	completeConnection(root, flags)
 	root.AddCommand(newGetCommand(flags, streams), newStatusCommand(flags, streams), newEventsCommand(flags, streams), newMigrateCommand(flags, streams),
 		newApproveCommand(flags, streams), newHistoryCommand(flags, streams), newUndoCommand(flags, streams), newRestartCommand(flags, streams),
 		newLogsCommand(flags, streams), newSuspendCommand(flags, streams), newResumeCommand(flags, streams), newPlanCommand(flags, streams),

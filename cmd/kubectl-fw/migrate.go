@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/bulk"
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
@@ -77,10 +78,13 @@ func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends for --dry-run")
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
 		"where Secrets that the configuration names are, on the management cluster")
-	_ = cmd.MarkFlagRequired("to")                                    // the flag exists
-	_ = cmd.RegisterFlagCompletionFunc("to", completeBackends(flags)) // it is registered once
+	_ = cmd.MarkFlagRequired("to") // the flag exists
 	cmd.MarkFlagsMutuallyExclusive("wait", "dry-run")
 	opts.many.addFlags(cmd)
+	completeFlag(cmd, "to", completeBackends(flags))
+	completeFlag(cmd, "from", completeBackends(flags))
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
+	completeFlag(cmd, "order", cobra.FixedCompletions([]string{string(bulk.OrderName), string(bulk.OrderSize)}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.MarkFlagsMutuallyExclusive("report", "dry-run")
 	return cmd
 }

@@ -63,11 +63,12 @@ type retireOptions struct {
 func newRetireCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts retireOptions
 	cmd := &cobra.Command{
-		Use:     "retire BACKEND --config FILE",
-		Short:   "Say whether a backend may be switched off, and what would go with it",
-		Long:    retireLong,
-		Example: retireExample,
-		Args:    cobra.ExactArgs(1),
+		Use:               "retire BACKEND --config FILE",
+		Short:             "Say whether a backend may be switched off, and what would go with it",
+		Long:              retireLong,
+		Example:           retireExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeBackend(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := opts.connect(cmd.Context(), flags, args[0])
 			if err != nil {
@@ -85,6 +86,7 @@ func newRetireCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 	f.BoolVar(&opts.preserve, "preserve", false, "have what others have brought to clusters stay there")
 	f.BoolVar(&opts.dryRun, "dry-run", false, "with --preserve: say what would be written, and write nothing")
 	_ = cmd.MarkFlagRequired("config") // the flag exists
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
 	return cmd
 }
 
