@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -29,12 +27,12 @@ const statusExample = `  # What runs where, and what is wrong with it
   kubectl-fw status web -n shop -o json`
 
 type statusOptions struct {
-	output string
+	output *output
 	watch  bool
 }
 
 func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var opts statusOptions
+	opts := statusOptions{output: newOutput(true)}
 	cmd := &cobra.Command{
 		Use:               "status NAME",
 		Short:             "Show a FleetWorkload's state, cluster by cluster",
@@ -61,7 +59,7 @@ func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 			return showStatus(cmd.Context(), c, key, show)
 		},
 	}
-	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "wide shows all that is known of each condition and cluster; json and yaml print the status object")
+	opts.output.addFlags(cmd, "wide shows all that is known of each condition and cluster; json, yaml and the others print the status object")
 	cmd.Flags().BoolVarP(&opts.watch, "watch", "w", false, "go on until interrupted: redraw on a terminal, append otherwise")
 	return cmd
 }
@@ -70,26 +68,18 @@ func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 type printer func(*v1alpha1.FleetWorkload) error
 
 func printerFor(opts statusOptions, out io.Writer) (printer, error) {
-	switch opts.output {
-	case "json":
-		return func(fw *v1alpha1.FleetWorkload) error { return writeJSON(out, unpacked(fw.Status)) }, nil
-	case "yaml":
-		first := true
+	if err := opts.output.check(); err != nil {
+		return nil, err
+	}
+	switch wide := opts.output.isWide(); {
+	case !opts.output.isText():
 		return func(fw *v1alpha1.FleetWorkload) error {
-			if !first {
-				fmt.Fprintln(out, "---")
-			}
-			first = false
-			return writeYAML(out, unpacked(fw.Status))
+			return opts.output.write(out, unpacked(fw.Status), namedFleetWorkload(fw.Name))
 		}, nil
-	case "", "wide":
-		wide := opts.output == "wide"
-		if opts.watch {
-			return watchPrinter(out, wide), nil
-		}
-		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now(), wide) }, nil
+	case opts.watch:
+		return watchPrinter(out, wide), nil
 	default:
-		return nil, fmt.Errorf("--output %q: choose wide, json or yaml, or leave it out for a table", opts.output)
+		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now(), wide) }, nil
 	}
 }
 
@@ -97,21 +87,6 @@ func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 func unpacked(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
 	status.Packed = ""
 	return status
-}
-
-func writeJSON(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(status)
-}
-
-func writeYAML(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {
-	raw, err := yaml.Marshal(status)
-	if err != nil {
-		return fmt.Errorf("encode status: %w", err)
-	}
-	_, err = out.Write(raw)
-	return err
 }
 
 func showStatus(ctx context.Context, c client.Reader, key client.ObjectKey, show printer) error {
