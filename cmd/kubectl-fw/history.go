@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -81,6 +80,9 @@ func (o historyOptions) check() error {
 }
 
 func (o historyOptions) write(out io.Writer, p *past, now time.Time) error {
+	if o.output.isText() && !o.output.isWide() {
+		out = sheetOn(out)
+	}
 	if o.revision == 0 {
 		if o.output.isText() {
 			return p.writeTable(out, now, o.output.isWide())
@@ -251,7 +253,7 @@ func (p *past) writeTable(out io.Writer, now time.Time, wide bool) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	w := printers.GetNewTabWriter(out)
+	w := newTable(out)
 	fmt.Fprintln(w, "REVISION\tPRESENT\tAGE\tCHANGE")
 	for i, v := range p.versions {
 		lines, known, err := p.before(i)

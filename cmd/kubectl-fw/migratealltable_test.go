@@ -73,7 +73,7 @@ func TestFleetTableIsNarrow(t *testing.T) {
 func TestFleetScreen(t *testing.T) {
 	f := fleetOf(member("shop", "a", onItsWay))
 	var out bytes.Buffer
-	s := &fleetScreen{out: &out}
+	s := &fleetScreen{picture: inPlace{out: &out}}
 	s.draw(f, noon)
 	once := out.Len()
 	if s.draw(f, noon.Add(drawnAtMost/2)); out.Len() != once {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,6 +77,9 @@ func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 	case opts.watch:
 		return watchPrinter(out, wide), nil
 	default:
+		if !wide {
+			out = sheetOn(out)
+		}
 		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now(), wide) }, nil
 	}
 }
@@ -106,40 +107,14 @@ func notFound(key client.ObjectKey) error {
 
 // watchPrinter replaces what it drew before on a terminal, and appends under the time otherwise.
 func watchPrinter(out io.Writer, wide bool) printer {
-	screen := isTerminal(out)
-	drawn := 0
+	screen, picture := isTerminal(out), &inPlace{out: out}
 	return func(fw *v1alpha1.FleetWorkload) error {
-		var b bytes.Buffer
 		now := time.Now()
-		if err := writeTable(&b, fw, now, wide); err != nil {
-			return err
+		draws := func(on io.Writer) error { return writeTable(on, fw, now, wide) }
+		if screen {
+			return picture.draw(false, draws)
 		}
-		if !screen {
-			_, err := fmt.Fprintf(out, "--- %s\n%s", now.Format(time.TimeOnly), b.Bytes())
-			return err
-		}
-		_, err := io.WriteString(out, redraw(drawn, b.String()))
-		drawn = bytes.Count(b.Bytes(), []byte("\n"))
-		return err
+		fmt.Fprintf(out, "--- %s\n", now.Format(time.TimeOnly))
+		return draws(out)
 	}
-}
-
-// redraw goes back over the lines drawn before, clears them and writes the text. Lines longer than the terminal is wide
-// are cut by it: a wrapped one would count for two.
-func redraw(drawn int, text string) string {
-	const noWrap, wrap, clearBelow = "\x1b[?7l", "\x1b[?7h", "\x1b[J"
-	up := ""
-	if drawn > 0 {
-		up = fmt.Sprintf("\x1b[%dA\r", drawn)
-	}
-	return up + clearBelow + noWrap + text + wrap
-}
-
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
