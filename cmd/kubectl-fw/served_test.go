@@ -22,12 +22,13 @@ import (
 
 // kindsServed are those that an API server of this test reads, by their group and version.
 var kindsServed = map[string][]metav1.APIResource{
-	"v1":                           {{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace"}, {Name: "secrets", Kind: "Secret", Namespaced: true}},
+	"v1":                           {{Name: "events", Kind: "Event", Namespaced: true}, {Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace"}, {Name: "secrets", Kind: "Secret", Namespaced: true}},
 	"apps/v1":                      {{Name: "controllerrevisions", Kind: "ControllerRevision", Namespaced: true}},
 	v1alpha1.GroupVersion.String(): {{Name: "fleetworkloads", Kind: "FleetWorkload", Namespaced: true}},
 }
 
-// managementWith starts an API server that has these objects to read, and returns a kubeconfig for it. What begins with one of the paths is forbidden.
+// managementWith starts an API server that has these objects to read, and returns a kubeconfig for it. It answers to writes as if nothing had changed.
+// What begins with one of the paths is forbidden.
 func managementWith(t *testing.T, forbidden []string, objects ...client.Object) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +42,8 @@ func managementWith(t *testing.T, forbidden []string, objects ...client.Object) 
 		case path == "apis":
 			answer = groupsServed()
 		default:
-			answer = answerTo(strings.Split(path, "/")[1:], objects)
+			name, only := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+			answer = answerTo(strings.Split(path, "/")[1:], slices.DeleteFunc(slices.Clone(objects), func(o client.Object) bool { return only && o.GetName() != name }))
 		}
 		if status, is := answer.(metav1.Status); is {
 			w.WriteHeader(int(status.Code))
