@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -179,7 +180,8 @@ func backendsIn(raw []byte) []string {
 			Name string `json:"name"`
 		} `json:"backends"`
 	}
-	if err := yaml.Unmarshal(raw, &file); err != nil {
+	plain, err := yaml.YAMLToJSON(raw)
+	if err != nil || utiljson.Unmarshal(plain, &file) != nil {
 		return nil
 	}
 	var names []string

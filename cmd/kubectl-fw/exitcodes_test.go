@@ -118,7 +118,7 @@ func deleted(t *testing.T) error {
 	})
 	go func() {
 		<-watching // the fake watch has no replay
-		if err := c.Delete(context.Background(), moving(t)); err != nil {
+		if err := c.Delete(t.Context(), moving(t)); err != nil {
 			t.Error(err)
 		}
 	}()
