@@ -68,8 +68,9 @@ lab-down: ## Stop the test fleet and remove its state
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager and bin/kubectl-fw
+build: ## Build bin/manager and bin/kubectl-fw, and bin/kubectl_complete-fw by which kubectl completes it
 	@go build -o $(BIN)/ ./cmd/manager ./cmd/kubectl-fw
+	@install -m 755 cmd/kubectl-fw/kubectl_complete-fw $(BIN)/
 
 .PHONY: images
 images: ## Build the operator's image into bin/images (IMAGE_REPO=host/name pushes it; IMAGE_TAG, PLATFORMS=linux/amd64, BASE_IMAGE)

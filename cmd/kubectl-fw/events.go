@@ -62,6 +62,7 @@ func newEventsCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 	cmd.Flags().BoolVarP(&opts.everywhere, "all-namespaces", "A", false, "show those of all namespaces")
 	cmd.Flags().BoolVarP(&opts.watch, "watch", "w", false, "go on until interrupted, and show each as it comes")
 	opts.print.AddFlags(cmd)
+	completeOutput(cmd, append(opts.print.AllowedFormats(), "wide")...)
 	return cmd
 }
 

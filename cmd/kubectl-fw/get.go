@@ -76,11 +76,17 @@ func newGetCommand(flags *genericclioptions.ConfigFlags, streams genericiooption
 	cmd.Flags().BoolVarP(&opts.everywhere, "all-namespaces", "A", false, "show those of all namespaces")
 	cmd.Flags().StringVarP(&opts.selector, "selector", "l", "", "show those whose labels match, such as team=web")
 	opts.print.AddFlags(cmd)
+	completeOutput(cmd, append(opts.print.AllowedFormats(), "wide")...)
 	return cmd
 }
 
 func (o *getOptions) get(ctx context.Context, c client.Reader, out io.Writer, now time.Time) error {
-	show := o.table
+	show := func(out io.Writer, list *v1alpha1.FleetWorkloadList, now time.Time) error {
+		if !o.wide {
+			out = sheetOn(out)
+		}
+		return o.table(out, list, now)
+	}
 	if format := *o.print.OutputFormat; format != "" && format != "wide" {
 		printer, err := o.print.ToPrinter()
 		if err != nil {
@@ -184,15 +190,15 @@ func (o *getOptions) table(out io.Writer, list *v1alpha1.FleetWorkloadList, now 
 		fmt.Fprintf(out, "no FleetWorkloads %s\n", where)
 		return nil
 	}
-	w := printers.GetNewTabWriter(out)
-	head := []string{"NAME", "KIND", "BACKEND", "READY", "CLUSTERS", "STATUS", "AGE"}
+	_, edged := out.(*sheet)
+	name, head := 0, []string{"NAME", "KIND", "BACKEND", "READY", "CLUSTERS", "STATUS", "AGE"}
 	if o.everywhere {
-		head = append([]string{"NAMESPACE"}, head...)
+		name, head = 1, append([]string{"NAMESPACE"}, head...)
 	}
 	if o.wide {
 		head = append(head, "REVISION", "MIGRATION")
 	}
-	fmt.Fprintln(w, strings.Join(append(head, "MESSAGE"), "\t"))
+	rows := [][]string{append(head, "MESSAGE")}
 	counts := map[string]int{}
 	for i := range list.Items {
 		fw := &list.Items[i]
@@ -204,12 +210,12 @@ func (o *getOptions) table(out io.Writer, list *v1alpha1.FleetWorkloadList, now 
 		}
 		if o.wide {
 			row = append(row, orNone(fw.Status.Revision), migrationOf(fw))
-		} else {
+		} else if !edged {
 			message = begin(message)
 		}
-		fmt.Fprintln(w, strings.Join(append(row, orNone(message)), "\t"))
+		rows = append(rows, append(row, orNone(message)))
 	}
-	if err := w.Flush(); err != nil {
+	if err := writeRows(out, rows, name); err != nil {
 		return err
 	}
 	var parts []string
@@ -220,7 +226,7 @@ func (o *getOptions) table(out io.Writer, list *v1alpha1.FleetWorkloadList, now 
 	return nil
 }
 
-// begin keeps the rows of a table short. The whole message is in -o wide, and in status.
+// begin keeps the rows of a table short where there is no edge that does. The whole message is in -o wide, and in status.
 func begin(message string) string {
 	const most = 60
 	runes := []rune(message)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,28 +126,6 @@ func TestGetIsRefused(t *testing.T) {
 		if err := o.get(t.Context(), fleetAtAGlance(t), &bytes.Buffer{}, noon); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-}
-
-func TestCompletions(t *testing.T) {
-	names := func(fw *v1alpha1.FleetWorkload) []string { return []string{fw.Name} }
-	backends := func(fw *v1alpha1.FleetWorkload) []string { return []string{fw.Spec.Backend, fw.Status.Backend} }
-	for name, test := range map[string]struct {
-		words func(*v1alpha1.FleetWorkload) []string
-		begun string
-		want  []string
-	}{
-		"names":           {names, "", []string{"cart", "edited", "goes", "moves", "new", "search", "web"}},
-		"that begin so":   {names, "s", []string{"search"}},
-		"backends, once":  {backends, "", []string{"karmada", "ocm"}},
-		"nothing is like": {backends, "x", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := completions(t.Context(), fleetAtAGlance(t), "shop", test.words, test.begun)
-			if err != nil || !slices.Equal(got, test.want) {
-				t.Errorf("got %v, %v, want %v", got, err, test.want)
-			}
-		})
 	}
 }
 

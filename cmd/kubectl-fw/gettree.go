@@ -17,7 +17,7 @@ import (
 
 // A tree stays within a terminal of the usual size, 80 columns by 24 lines, unless it is asked for wide. Names may not push the rest out of it.
 const (
-	treeColumns  = 80
+	treeColumns  = 80 // where no terminal says how many there are
 	treeClusters = 15
 	treeName     = 36
 )
@@ -43,10 +43,14 @@ func writeTree(out io.Writer, fw *v1alpha1.FleetWorkload, now time.Time, wide bo
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	columns := treeColumns
+	if on, is := out.(*sheet); is {
+		columns = on.columns
+	}
 	for line := range strings.Lines(drawn.String()) {
 		line = strings.TrimRight(line, " \n")
-		if runes := []rune(line); !wide && len(runes) > treeColumns {
-			line = string(runes[:treeColumns-1]) + "…"
+		if !wide {
+			line = cut(line, columns)
 		}
 		fmt.Fprintln(out, line)
 	}
@@ -64,8 +68,8 @@ type tree struct {
 func (t tree) draw(b branch, before, under string) {
 	cells := make([]string, t.columns) // a line without some would end the columns
 	cells[0] = before + b.name
-	if name := []rune(b.name); !t.wide && len(name) > treeName {
-		cells[0] = before + string(name[:treeName/2-1]) + "…" + string(name[len(name)-treeName/2:])
+	if !t.wide {
+		cells[0] = before + middleOut(b.name, treeName)
 	}
 	copy(cells[1:], b.cells)
 	fmt.Fprintln(t.w, strings.Join(cells, "\t"))

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -16,9 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/brief"
@@ -34,16 +31,19 @@ const historyExample = `  # Which versions are there to go back to?
   # What did one of them change, and what would going back to it change?
   kubectl-fw history web -n shop --revision 3
 
+  # All that each version has changed, for scripts
+  kubectl-fw history web -n shop -o json
+
   # The whole of it
   kubectl-fw history web -n shop --revision 3 -o yaml`
 
 type historyOptions struct {
 	revision int64
-	output   string
+	output   *output
 }
 
 func newHistoryCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var opts historyOptions
+	opts := historyOptions{output: newOutput(true)}
 	cmd := &cobra.Command{
 		Use:               "history NAME",
 		Short:             "Show the versions that a FleetWorkload has shipped",
@@ -67,35 +67,97 @@ func newHistoryCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 		},
 	}
 	cmd.Flags().Int64Var(&opts.revision, "revision", 0, "show one version: what it changed, and what going back to it would change")
-	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "print the whole version of --revision: json or yaml")
+	completeFlag(cmd, "revision", completeRevisions(flags))
+	opts.output.addFlags(cmd, "wide shows all changes; json, yaml and the others print the list, or the whole version of --revision")
 	return cmd
 }
 
 func (o historyOptions) check() error {
-	switch {
-	case o.output != "" && o.output != "json" && o.output != "yaml":
-		return fmt.Errorf("--output %q: choose json or yaml, or leave it out for what has changed", o.output)
-	case o.output != "" && o.revision == 0:
-		return fmt.Errorf("--output %s prints one version: say with --revision which one", o.output)
-	case o.revision < 0:
+	if o.revision < 0 {
 		return fmt.Errorf("--revision %d: versions are numbered from 1", o.revision)
-	default:
-		return nil
 	}
+	return o.output.check()
 }
 
 func (o historyOptions) write(out io.Writer, p *past, now time.Time) error {
+	if o.output.isText() && !o.output.isWide() {
+		out = sheetOn(out)
+	}
 	if o.revision == 0 {
-		return p.writeTable(out, now)
+		if o.output.isText() {
+			return p.writeTable(out, now, o.output.isWide())
+		}
+		listed, err := p.list()
+		if err != nil {
+			return err
+		}
+		return o.output.write(out, listed, p.names()...)
 	}
 	i, err := p.find(o.revision)
 	if err != nil {
 		return err
 	}
-	if o.output == "" {
+	if o.output.isText() {
 		return p.writeVersion(out, i, now)
 	}
-	return p.versions[i].writeWhole(out, o.output)
+	shipped, err := masked(p.versions[i].shipped)
+	if err != nil {
+		return err
+	}
+	return o.output.write(out, wholeVersion{shipped}, p.names()[i])
+}
+
+// wholeVersion is a version as the part of a FleetWorkload that it is.
+type wholeVersion struct {
+	Spec revisions.Shipped `json:"spec"`
+}
+
+// listedPast is the list of versions for scripts.
+type listedPast struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Limit is how many versions are kept that are older than the newest one.
+	Limit int32 `json:"limit"`
+	// Present is the revision that the spec has; null when that is not kept, as it was not shipped yet.
+	Present  *int64          `json:"present"`
+	Versions []listedVersion `json:"versions"`
+}
+
+type listedVersion struct {
+	Revision int64 `json:"revision"`
+	// Name is that of the ControllerRevision.
+	Name string `json:"name"`
+	// Since is when it was first shipped.
+	Since metav1.Time `json:"since"`
+	// Changes are those to the version before; null for the oldest one, of which they are not known.
+	Changes []string `json:"changes"`
+}
+
+// list is what the table shows, with all changes.
+func (p *past) list() (listedPast, error) {
+	listed := listedPast{Namespace: p.fw.Namespace, Name: p.fw.Name, Limit: revisions.Limit(&p.fw.Spec), Versions: []listedVersion{}}
+	if p.present >= 0 {
+		listed.Present = &p.versions[p.present].number
+	}
+	for i, v := range p.versions {
+		lines, known, err := p.before(i)
+		if err != nil {
+			return listed, err
+		}
+		if known {
+			lines = orEmpty(lines)
+		}
+		listed.Versions = append(listed.Versions, listedVersion{Revision: v.number, Name: v.name, Since: v.since, Changes: lines})
+	}
+	return listed, nil
+}
+
+// names are the ControllerRevisions that hold the versions.
+func (p *past) names() (all []named) {
+	for _, v := range p.versions {
+		all = append(all, named{appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), v.name})
+	}
+	return all
 }
 
 // past is what is kept of a FleetWorkload.
@@ -109,6 +171,7 @@ type past struct {
 // version is what was shipped.
 type version struct {
 	number  int64
+	name    string
 	since   metav1.Time
 	shipped revisions.Shipped
 }
@@ -141,7 +204,7 @@ func readPast(ctx context.Context, c client.Reader, key client.ObjectKey) (*past
 		if kept.Name == present.Name {
 			p.present = len(p.versions)
 		}
-		p.versions = append(p.versions, version{number: kept.Revision, since: kept.CreationTimestamp, shipped: shipped})
+		p.versions = append(p.versions, version{number: kept.Revision, name: kept.Name, since: kept.CreationTimestamp, shipped: shipped})
 	}
 	return p, nil
 }
@@ -177,10 +240,10 @@ func (p *past) before(i int) (lines []string, known bool, err error) {
 	return lines, true, err
 }
 
-// mostChanges is how many changes stand in a row of the table.
+// mostChanges is how many changes stand in a row of the table, unless it is wide.
 const mostChanges = 3
 
-func (p *past) writeTable(out io.Writer, now time.Time) error {
+func (p *past) writeTable(out io.Writer, now time.Time, wide bool) error {
 	fmt.Fprintf(out, "%s: %s kept, with up to %d older than the newest one\n", p.key(), counted(len(p.versions), "version", "versions"),
 		revisions.Limit(&p.fw.Spec))
 	if p.present < 0 {
@@ -190,7 +253,7 @@ func (p *past) writeTable(out io.Writer, now time.Time) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	w := printers.GetNewTabWriter(out)
+	w := newTable(out)
 	fmt.Fprintln(w, "REVISION\tPRESENT\tAGE\tCHANGE")
 	for i, v := range p.versions {
 		lines, known, err := p.before(i)
@@ -199,7 +262,11 @@ func (p *past) writeTable(out io.Writer, now time.Time) error {
 		}
 		row := none
 		if known {
-			row = brief.Clauses(lines, mostChanges)
+			most := mostChanges
+			if wide {
+				most = len(lines)
+			}
+			row = brief.Clauses(lines, most)
 		}
 		mark := ""
 		if i == p.present {
@@ -237,26 +304,4 @@ func writeLines(out io.Writer, head string, lines []string) {
 	for _, line := range lines {
 		fmt.Fprintln(out, "  "+line)
 	}
-}
-
-// writeWhole prints a version as the part of a FleetWorkload that it is.
-func (v version) writeWhole(out io.Writer, format string) error {
-	shipped, err := masked(v.shipped)
-	if err != nil {
-		return err
-	}
-	whole := struct {
-		Spec revisions.Shipped `json:"spec"`
-	}{shipped}
-	if format == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(whole)
-	}
-	raw, err := yaml.Marshal(whole)
-	if err != nil {
-		return fmt.Errorf("encode revision %d: %w", v.number, err)
-	}
-	_, err = out.Write(raw)
-	return err
 }

@@ -112,8 +112,12 @@ func TestHistory(t *testing.T) {
 	foreign.Name, foreign.Revision = "web-revision-0123456789abcdef", 77
 	p, _ := pastOf(t, fw, append(objects, foreign))
 	for name, o := range map[string]historyOptions{
-		"table": {}, "revision-4": {revision: 4}, "present": {revision: 6}, "revision-4-yaml": {revision: 4, output: "yaml"},
-		"revision-1-json": {revision: 1, output: "json"},
+		"table": {output: inFormat("", true)}, "table-wide": {output: inFormat("wide", true)}, "list-json": {output: inFormat("json", true)},
+		"list-yaml": {output: inFormat("yaml", true)}, "list-name": {output: inFormat("name", true)},
+		"list-jsonpath": {output: inFormat(`jsonpath={range .versions[*]}{.revision}{"\t"}{.changes[0]}{"\n"}{end}`, true)},
+		"revision-4":    {revision: 4, output: inFormat("", true)}, "present": {revision: 6, output: inFormat("", true)},
+		"revision-4-yaml": {revision: 4, output: inFormat("yaml", true)}, "revision-1-json": {revision: 1, output: inFormat("json", true)},
+		"revision-4-name": {revision: 4, output: inFormat("name", true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -134,7 +138,7 @@ func TestHistory(t *testing.T) {
 		setCondition(refused, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInvalidTemplate, "no such image")
 		p, _ := pastOf(t, refused, objects)
 		var out bytes.Buffer
-		if err := (historyOptions{}).write(&out, p, noon); err != nil {
+		if err := (historyOptions{output: inFormat("", true)}).write(&out, p, noon); err != nil {
 			t.Fatal(err)
 		}
 		want := "note: the present spec is not among them: it has not been shipped yet: InvalidTemplate: no such image\n"
@@ -148,10 +152,9 @@ func TestHistoryOptions(t *testing.T) {
 	fw, objects := shipping(t)
 	p, _ := pastOf(t, fw, objects)
 	for want, o := range map[string]historyOptions{
-		`--output "wide": choose json or yaml`:                  {output: "wide", revision: 1},
-		"--output yaml prints one version: say with --revision": {output: "yaml"},
-		"--revision -1: versions are numbered from 1":           {revision: -1},
-		"revision 5 of shop/web is not kept; there are: 1":      {revision: 5},
+		`--output "picture": choose wide, json, yaml`:      {output: inFormat("picture", true)},
+		"--revision -1: versions are numbered from 1":      {revision: -1, output: inFormat("", true)},
+		"revision 5 of shop/web is not kept; there are: 1": {revision: 5, output: inFormat("", true)},
 	} {
 		if err := errors.Join(o.check(), o.write(&bytes.Buffer{}, p, noon)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", o, err, want)

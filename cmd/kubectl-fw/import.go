@@ -49,11 +49,12 @@ type importOptions struct {
 func newImportCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts importOptions
 	cmd := &cobra.Command{
-		Use:     "import [KIND/NAME] --from BACKEND (--config FILE | --inventory FILE)",
-		Short:   "Print the FleetWorkload that says what runs already",
-		Long:    importLong,
-		Example: importExample,
-		Args:    cobra.MaximumNArgs(1),
+		Use:               "import [KIND/NAME] --from BACKEND (--config FILE | --inventory FILE)",
+		Short:             "Print the FleetWorkload that says what runs already",
+		Long:              importLong,
+		Example:           importExample,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return opts.run(cmd.Context(), flags, streams, strings.Join(args, ""))
 		},
@@ -73,6 +74,9 @@ func newImportCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 			panic(err) // the flag is registered above
 		}
 	}
+	completeFlag(cmd, "from", completeBackends(flags))
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
+	completeOutput(cmd, "yaml", "report", "json")
 	cmd.MarkFlagsOneRequired("inventory", "config")
 	cmd.MarkFlagsMutuallyExclusive("inventory", "config")
 	cmd.MarkFlagsMutuallyExclusive("filename", "member")

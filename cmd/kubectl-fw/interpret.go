@@ -1,12 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -28,25 +27,27 @@ const interpretExample = `  # Why is this CloneSet not healthy?
   kubectl-fw interpret -f widget.yaml --config operator.yaml -o json`
 
 type interpretOptions struct {
-	files          []string
-	config, output string
+	files  []string
+	config string
+	output *output
 }
 
 func newInterpretCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	var opts interpretOptions
+	opts := interpretOptions{output: newOutput(false)}
 	cmd := &cobra.Command{
-		Use:     "interpret -f FILE",
-		Short:   "Print what the operator makes of live objects",
-		Long:    interpretLong,
-		Example: interpretExample,
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return opts.run(streams) },
+		Use:               "interpret -f FILE",
+		Short:             "Print what the operator makes of live objects",
+		Long:              interpretLong,
+		Example:           interpretExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(*cobra.Command, []string) error { return opts.run(streams) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&opts.files, "filename", "f", nil,
 		"file with one object, many documents or a List; - reads standard input; may be repeated, once a cluster")
 	f.StringVar(&opts.config, "config", "", "the operator's configuration file, for the kinds that it describes")
-	f.StringVarP(&opts.output, "output", "o", "", "print json instead of text")
+	opts.output.addFlags(cmd, "Print fields instead of a text; name prints the objects' names")
 	for _, err := range []error{cmd.MarkFlagRequired("filename"), cmd.MarkFlagFilename("filename", "yaml", "yml", "json")} {
 		if err != nil {
 			panic(err) // the flag is registered above
@@ -56,8 +57,8 @@ func newInterpretCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 func (o interpretOptions) run(streams genericiooptions.IOStreams) error {
-	if o.output != "" && o.output != "json" {
-		return fmt.Errorf("--output %q: choose json, or leave it out for text", o.output)
+	if err := o.output.check(); err != nil {
+		return err
 	}
 	kinds, err := kindsIn(o.config)
 	if err != nil {
@@ -77,10 +78,10 @@ func (o interpretOptions) run(streams genericiooptions.IOStreams) error {
 		result.Aggregate.unread()
 	}
 	errs = append(errs, err)
-	if o.output == "json" {
-		errs = append(errs, result.writeJSON(streams.Out))
-	} else {
+	if o.output.isText() {
 		errs = append(errs, result.writeText(streams.Out))
+	} else {
+		errs = append(errs, o.output.write(streams.Out, result, result.names()...))
 	}
 	return errors.Join(errs...)
 }
@@ -183,9 +184,9 @@ func interpret(kind *interpreter.Kind, o sourced) (item, error) {
 	return i, errors.Join(err, errFound)
 }
 
-func (r interpretation) writeJSON(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(r)
+func (r interpretation) names() (all []named) {
+	for _, i := range r.Items {
+		all = append(all, named{schema.FromAPIVersionAndKind(i.APIVersion, i.Kind), i.Name})
+	}
+	return all
 }

@@ -43,7 +43,7 @@ func FuzzInterpret(f *testing.F) {
 				t.Errorf("healthy without a status: %v", o.object.Object)
 			}
 		}
-		if err := result.writeJSON(io.Discard); err != nil {
+		if err := inFormat("json", false).write(io.Discard, result); err != nil {
 			t.Error(err)
 		}
 		if err := result.writeText(io.Discard); err != nil {

@@ -136,6 +136,21 @@ func TestInterpretRefuses(t *testing.T) {
 	}
 }
 
+// TestInterpretFormats: the formats of kubectl have the fields of json.
+func TestInterpretFormats(t *testing.T) {
+	for format, want := range map[string]string{
+		"yaml":                              "aggregate:\n  ",
+		"name":                              "cloneset.apps.kruise.io/web\njob.batch/",
+		"jsonpath={.items[*].health}":       "Healthy Degraded",
+		"go-template={{.aggregate.health}}": "Degraded",
+	} {
+		out, _, err := run(t, "", "interpret", "-o", format, "-f", "testdata/interpret/cloneset-partitioned.yaml", "-f", "testdata/interpret/job-failed.yaml")
+		if err != nil || !strings.HasPrefix(out, want) {
+			t.Errorf("-o %s: error %v, printed\n%s", format, err, out)
+		}
+	}
+}
+
 // A workload is told apart by kind, namespace and name; sums over different ones would mean nothing.
 func TestInterpretManyWorkloads(t *testing.T) {
 	out, _, err := run(t, "", "interpret", "-o", "json",

@@ -51,11 +51,12 @@ type kubeconfigOptions struct {
 func newKubeconfigCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts kubeconfigOptions
 	cmd := &cobra.Command{
-		Use:     "kubeconfig BACKEND --backend-kubeconfig FILE",
-		Short:   "Make the operator's kubeconfig for a backend, with a token that it renews",
-		Long:    kubeconfigLong,
-		Example: kubeconfigExample,
-		Args:    cobra.ExactArgs(1),
+		Use:               "kubeconfig BACKEND --backend-kubeconfig FILE",
+		Short:             "Make the operator's kubeconfig for a backend, with a token that it renews",
+		Long:              kubeconfigLong,
+		Example:           kubeconfigExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeBackend(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.secret == "" {
 				opts.secret = args[0] + "-kubeconfig"
@@ -76,6 +77,9 @@ func newKubeconfigCommand(flags *genericclioptions.ConfigFlags, streams generici
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system", "namespace of the Secret, on the management cluster")
 	f.StringVarP(&opts.output, "output", "o", "", "yaml prints the Secret and writes nothing")
 	_ = cmd.MarkFlagRequired("backend-kubeconfig") // the flag exists
+	completeFlag(cmd, "backend-context", completeContextsOf(flags, "backend-kubeconfig"))
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
+	completeOutput(cmd, "yaml")
 	return cmd
 }
 

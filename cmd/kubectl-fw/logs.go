@@ -64,6 +64,7 @@ func newLogsCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 		},
 	}
 	cmd.Flags().StringSliceVar(&opts.clusters, "cluster", nil, "print those of these clusters only")
+	completeFlag(cmd, "cluster", completeClusters(flags))
 	cmd.Flags().StringToStringVar(&opts.contexts, "contexts", nil, "the context of a cluster where it has another name, such as member1=prod-eu")
 	cmd.Flags().StringVar(&path, "config", "", "the operator's configuration file, for the kinds that it describes")
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -27,14 +28,22 @@ func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := newRoot(os.Args[0], streams)
 	root.SetArgs(os.Args[1:])
-	err := root.ExecuteContext(ctx)
+	if code := exitCodeAfter(root.ExecuteContext(ctx), streams.ErrOut); code != 0 {
+		os.Exit(code)
+	}
+}
+
+// exitCodeAfter is with what the program ends after a command; it tells of an error.
+func exitCodeAfter(err error, errOut io.Writer) int {
 	var code exitCode
 	switch {
+	case err == nil:
+		return 0
 	case errors.As(err, &code):
-		os.Exit(int(code))
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
+		return int(code)
+	default:
+		fmt.Fprintln(errOut, "error:", err)
+		return 1
 	}
 }
 
@@ -55,6 +64,7 @@ func newRoot(called string, streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	flags.AddFlags(root.PersistentFlags())
 	hideRareFlags(root.PersistentFlags())
+	completeConnection(root, flags)
 	root.AddCommand(newGetCommand(flags, streams), newStatusCommand(flags, streams), newEventsCommand(flags, streams), newMigrateCommand(flags, streams),
 		newApproveCommand(flags, streams), newHistoryCommand(flags, streams), newUndoCommand(flags, streams), newRestartCommand(flags, streams),
 		newLogsCommand(flags, streams), newSuspendCommand(flags, streams), newResumeCommand(flags, streams), newPlanCommand(flags, streams),

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/bulk"
 	"github.com/fleetworkload/fleetworkload/internal/jsondiff"
 )
 
@@ -45,17 +46,21 @@ const migrateExample = `  # What would happen?
   # Which would be moved, and in which order?
   kubectl-fw migrate --all -A --from karmada --to ocm --order size --dry-run
 
+  # What would happen to each cluster, for scripts
+  kubectl-fw migrate web -n shop --to ocm --dry-run --config operator.yaml -o json
+
   # Move all that a backend has, and keep on record what ran before and after
   kubectl-fw migrate --all -A --from karmada --to ocm --order size --at-once 10 --max-failures 2 --report move.yaml`
 
 type migrateOptions struct {
 	to, config, operatorNamespace string
 	wait, dryRun                  bool
+	output                        *output
 	many                          manyOptions
 }
 
 func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var opts migrateOptions
+	opts := migrateOptions{output: newOutput(false)}
 	cmd := &cobra.Command{
 		Use:               "migrate (NAME... | --all | -l SELECTOR) --to BACKEND",
 		Short:             "Move running workloads to another backend",
@@ -63,6 +68,9 @@ func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 		Example:           migrateExample,
 		ValidArgsFunction: completeNames(flags, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.check(); err != nil {
+				return err
+			}
 			if opts.many.many(cmd, args) {
 				return opts.runMany(cmd, flags, streams, args)
 			}
@@ -77,12 +85,23 @@ func newMigrateCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to read the backends for --dry-run")
 	f.StringVar(&opts.operatorNamespace, "operator-namespace", "fleetworkload-system",
 		"where Secrets that the configuration names are, on the management cluster")
-	_ = cmd.MarkFlagRequired("to")                                    // the flag exists
-	_ = cmd.RegisterFlagCompletionFunc("to", completeBackends(flags)) // it is registered once
+	_ = cmd.MarkFlagRequired("to") // the flag exists
 	cmd.MarkFlagsMutuallyExclusive("wait", "dry-run")
+	opts.output.addFlags(cmd, "With --dry-run, print what it finds in fields instead of a text; name prints the FleetWorkloads that would begin")
 	opts.many.addFlags(cmd)
+	completeFlag(cmd, "to", completeBackends(flags))
+	completeFlag(cmd, "from", completeBackends(flags))
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
+	completeFlag(cmd, "order", cobra.FixedCompletions([]string{string(bulk.OrderName), string(bulk.OrderSize)}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.MarkFlagsMutuallyExclusive("report", "dry-run")
 	return cmd
+}
+
+func (o migrateOptions) check() error {
+	if !o.dryRun && !o.output.isText() {
+		return fmt.Errorf("--output %s is for what --dry-run finds: add --dry-run, or follow the migration with --wait", o.output.format())
+	}
+	return o.output.check()
 }
 
 func (o migrateOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams,
@@ -106,7 +125,7 @@ func (o migrateOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigF
 			return err
 		}
 		defer live.close()
-		return (&rehearsal{fw: fw, to: o.to, source: live, program: program}).run(streams.Out, time.Now())
+		return (&rehearsal{fw: fw, to: o.to, source: live, program: program}).print(streams.Out, time.Now(), o.output)
 	}
 	if err := setBackend(ctx, c, key, o.to, streams.Out); err != nil || !o.wait {
 		return err

@@ -164,12 +164,12 @@ func (o *manyOptions) gather(ctx context.Context, c client.WithWatch, to string)
 // rehearseMany says what would begin, in which order, and with a configuration also what stands against each.
 func (o migrateOptions) rehearseMany(ctx context.Context, flags *genericclioptions.ConfigFlags, f *fleet, streams genericiooptions.IOStreams) error {
 	if o.config == "" {
-		return f.rehearse(streams.Out, nil)
+		return f.rehearse(streams.Out, nil, o.output)
 	}
 	live, err := openLive(ctx, flags, o.config, o.operatorNamespace)
 	if err != nil {
 		return err
 	}
 	defer live.close()
-	return f.rehearse(streams.Out, live)
+	return f.rehearse(streams.Out, live, o.output)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/internal/bulk"
@@ -28,16 +26,15 @@ type fleetPicture interface {
 
 func fleetPictureOn(out io.Writer) fleetPicture {
 	if isTerminal(out) {
-		return &fleetScreen{out: out}
+		return &fleetScreen{picture: inPlace{out: out}}
 	}
 	return &fleetJournal{out: out}
 }
 
 // fleetScreen draws in place.
 type fleetScreen struct {
-	out   io.Writer
-	drawn int
-	last  time.Time
+	picture inPlace
+	last    time.Time
 }
 
 // drawnAtMost is how often a screen is drawn when much happens: more than that nobody sees.
@@ -50,17 +47,18 @@ func (s *fleetScreen) every() time.Duration { return time.Second }
 func (s *fleetScreen) draw(f *fleet, now time.Time) {
 	f.News() // its rows tell them
 	if now.Sub(s.last) >= drawnAtMost {
-		s.write(f, now)
+		s.write(f, now, false)
 	}
 }
 
-func (s *fleetScreen) end(f *fleet, now time.Time) { s.write(f, now) }
+func (s *fleetScreen) end(f *fleet, now time.Time) { s.write(f, now, true) }
 
-func (s *fleetScreen) write(f *fleet, now time.Time) {
-	var b bytes.Buffer
-	writeFleet(&b, f, now)
-	fmt.Fprint(s.out, redraw(s.drawn, b.String()))
-	s.drawn, s.last = bytes.Count(b.Bytes(), []byte("\n")), now
+func (s *fleetScreen) write(f *fleet, now time.Time, last bool) {
+	_ = s.picture.draw(last, func(on io.Writer) error { // a terminal that is gone has nobody to tell
+		writeFleet(on, f, now)
+		return nil
+	})
+	s.last = now
 }
 
 // fleetJournal has a line for each change, under its time.
@@ -205,7 +203,7 @@ func writeFleet(out io.Writer, f *fleet, now time.Time) {
 		return
 	}
 	fmt.Fprintln(out)
-	w := printers.GetNewTabWriter(out)
+	w := newTable(out)
 	fmt.Fprintln(w, "FLEETWORKLOAD\tPHASE\tCLUSTERS\tFOR\tMESSAGE")
 	for _, e := range rows[:min(len(rows), mostOnScreen)] {
 		fmt.Fprintf(w, "%s\t%s\t%d/%s\t%s\t%s\n", shortened(client.ObjectKeyFromObject(e.FleetWorkload).String()), phaseOf(e), e.HandedOver, known(e.Clusters),

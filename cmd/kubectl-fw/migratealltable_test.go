@@ -73,7 +73,7 @@ func TestFleetTableIsNarrow(t *testing.T) {
 func TestFleetScreen(t *testing.T) {
 	f := fleetOf(member("shop", "a", onItsWay))
 	var out bytes.Buffer
-	s := &fleetScreen{out: &out}
+	s := &fleetScreen{picture: inPlace{out: &out}}
 	s.draw(f, noon)
 	once := out.Len()
 	if s.draw(f, noon.Add(drawnAtMost/2)); out.Len() != once {
@@ -117,12 +117,16 @@ func TestFleetDryRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		to     string
 		source source
+		as     string
 		want   string
 	}{
-		"good":     {"ocm", from, ""},
-		"problems": {"small", from, "1 FleetWorkload would not begin"},
-		"nowhere":  {"nowhere", from, `"nowhere"`},
-		"listed":   {"nowhere", nil, ""},
+		"good":          {"ocm", from, "", ""},
+		"problems":      {"small", from, "", "1 FleetWorkload would not begin"},
+		"problems-json": {"small", from, "json", "1 FleetWorkload would not begin"},
+		"nowhere":       {"nowhere", from, "", `"nowhere"`},
+		"listed":        {"nowhere", nil, "", ""},
+		"listed-name":   {"nowhere", nil, "name", ""},
+		"listed-yaml":   {"nowhere", nil, "yaml", ""},
 	} {
 		fws := []*v1alpha1.FleetWorkload{moving(t, resting), moving(t), moving(t, resting, suspendedNow)}
 		for i, fw := range fws {
@@ -133,7 +137,7 @@ func TestFleetDryRun(t *testing.T) {
 		f.rules.To = tc.to
 		f.Migration = bulk.New(f.rules, fws, noon)
 		var out bytes.Buffer
-		err := f.rehearse(&out, tc.source)
+		err := f.rehearse(&out, tc.source, inFormat(tc.as, false))
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error is %v", name, err)
 		}

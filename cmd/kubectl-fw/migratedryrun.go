@@ -45,6 +45,11 @@ func (r *rehearsal) run(out io.Writer, now time.Time) error {
 	if err := r.write(out); err != nil {
 		return err
 	}
+	return r.refused()
+}
+
+// refused is the error when something stands against the migration.
+func (r *rehearsal) refused() error {
 	if n := len(r.problems); n > 0 {
 		return fmt.Errorf("the migration would not begin, %s; the workload would stay on backend %s",
 			counted(n, "problem stands against it", "problems stand against it"), r.fw.Status.Backend)
@@ -59,26 +64,42 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// standing says where the workload is when there is nothing to rehearse.
+// standing prints where the workload is when there is nothing to rehearse.
 func (r *rehearsal) standing(out io.Writer, now time.Time) (over bool, err error) {
+	key := client.ObjectKeyFromObject(r.fw)
+	switch state, message, err := r.where(); {
+	case err != nil:
+		return true, err
+	case state == comesToGoOn:
+		fmt.Fprintf(out, "%s: a migration is under way, and nothing was changed. %s\n\n", key, message)
+		return true, writeMigration(out, r.fw, view{now: now})
+	case state == comesToStay:
+		fmt.Fprintln(out, message)
+		return true, nil
+	default:
+		return false, nil
+	}
+}
+
+// where says where the workload is. The migration begins from there unless something stands against it.
+func (r *rehearsal) where() (state comesTo, message string, err error) {
 	key, m := client.ObjectKeyFromObject(r.fw), r.fw.Status.Migration
 	switch {
 	case !r.fw.DeletionTimestamp.IsZero():
-		return true, fmt.Errorf("FleetWorkload %s is being deleted, and stays on its backend until it is gone", key)
+		return "", "", fmt.Errorf("FleetWorkload %s is being deleted, and stays on its backend until it is gone", key)
 	case r.fw.Status.Backend == "":
-		return true, fmt.Errorf("no backend has FleetWorkload %s yet, so that there is nothing to hand over; set spec.backend to the one "+
+		return "", "", fmt.Errorf("no backend has FleetWorkload %s yet, so that there is nothing to hand over; set spec.backend to the one "+
 			"that is to have it", key)
 	case m != nil && m.Phase != "" && m.Phase != v1alpha1.MigrationPhaseValidating:
-		fmt.Fprintf(out, "%s: a migration is under way, and nothing was changed. %s\n\n", key, r.whileUnderWay(m))
-		return true, writeMigration(out, r.fw, view{now: now})
+		return comesToGoOn, r.whileUnderWay(m), nil
 	case r.fw.Status.Backend == r.to:
-		fmt.Fprintf(out, "%s is on backend %s already: there is nothing to hand over\n", key, r.to)
+		message = fmt.Sprintf("%s is on backend %s already: there is nothing to hand over", key, r.to)
 		if r.fw.Spec.Backend != r.to {
-			fmt.Fprintf(out, "the migration to %s has not begun; --to %s gives it up\n", r.fw.Spec.Backend, r.to)
+			message += fmt.Sprintf("\nthe migration to %s has not begun; --to %s gives it up", r.fw.Spec.Backend, r.to)
 		}
-		return true, nil
+		return comesToStay, message, nil
 	}
-	return false, nil
+	return comesToBegin, "", nil
 }
 
 // whileUnderWay says what asking for the backend would come to.

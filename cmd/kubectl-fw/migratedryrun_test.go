@@ -72,6 +72,11 @@ func revisionOf(t *testing.T, fw *v1alpha1.FleetWorkload, from source) string {
 // rehearse runs a dry run against clusters of a file.
 func rehearse(t *testing.T, fw *v1alpha1.FleetWorkload, to string, changes ...func(*reporting)) (string, error) {
 	t.Helper()
+	return rehearseAs(t, fw, to, "", changes...)
+}
+
+func rehearseAs(t *testing.T, fw *v1alpha1.FleetWorkload, to, format string, changes ...func(*reporting)) (string, error) {
+	t.Helper()
 	inv, err := loadInventory("testdata/migrate/inventory.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +87,7 @@ func rehearse(t *testing.T, fw *v1alpha1.FleetWorkload, to string, changes ...fu
 	}
 	before := fw.DeepCopy()
 	var out bytes.Buffer
-	err = (&rehearsal{fw: fw, to: to, source: from, program: "kubectl fw"}).run(&out, noon)
+	err = (&rehearsal{fw: fw, to: to, source: from, program: "kubectl fw"}).print(&out, noon, inFormat(format, false))
 	if !equality.Semantic.DeepEqual(before, fw) {
 		t.Error("the dry run has changed the FleetWorkload")
 	}
@@ -150,6 +155,35 @@ func TestMigrateDryRun(t *testing.T) {
 			}
 			compareGolden(t, "migrate/dryrun-"+name+".golden", out)
 		})
+	}
+}
+
+// TestMigrateDryRunForScripts: the same as the text, in fields.
+func TestMigrateDryRunForScripts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fw     *v1alpha1.FleetWorkload
+		to, as string
+		fail   string
+	}{
+		"waves-json": {moving(t, resting), "ocm", "json", ""},
+		"problems-yaml": {
+			moving(t, resting, func(fw *v1alpha1.FleetWorkload) { fw.Spec.BackendOptions = wrongOptions() }), "small", "yaml", "4 problems stand against it",
+		},
+		"under-way-json": {moving(t), "ocm", "json", ""},
+		"there-jsonpath": {moving(t, resting), "karmada", "jsonpath={.state}: {.message}", ""},
+		"waves-name":     {moving(t, resting), "ocm", "name", ""},
+		"there-name":     {moving(t, resting), "karmada", "name", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := rehearseAs(t, tc.fw, tc.to, tc.as)
+			if (err == nil) != (tc.fail == "") || err != nil && !strings.Contains(err.Error(), tc.fail) {
+				t.Errorf("error is %v, want %q", err, tc.fail)
+			}
+			compareGolden(t, "migrate/dryrun-"+name+".golden", out)
+		})
+	}
+	if _, _, err := run(t, "", "migrate", "web", "--to", "ocm", "-o", "json"); err == nil || !strings.Contains(err.Error(), "add --dry-run") {
+		t.Errorf("without --dry-run: %v", err)
 	}
 }
 

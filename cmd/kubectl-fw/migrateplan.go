@@ -85,11 +85,15 @@ func (r *rehearsal) writeClusters(out io.Writer) error {
 	line("CLUSTER", "ON "+strings.ToUpper(r.to), "WAVE", "REPLICAS", "READY", "STEPS")
 	for _, c := range r.clusters {
 		t, _ := r.targetOf(c)
-		steps := append([]string{"observe", "hand over"}, r.steps(*c.Wave)...)
 		line(c.Name, migration.NameOnTarget(c), number(c.Wave), number(t.Replicas), number(r.ready(t)),
-			strings.Join(append(steps, "release"), ", "))
+			strings.Join(r.stepsOf(c), ", "))
 	}
 	return w.Flush()
+}
+
+// stepsOf are what happens to a cluster, one after the other.
+func (r *rehearsal) stepsOf(c v1alpha1.MigrationClusterStatus) []string {
+	return slices.Concat([]string{"observe", "hand over"}, r.steps(*c.Wave), []string{"release"})
 }
 
 // steps are what follows when the clusters of a wave are handed over, before the next one begins.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
@@ -46,7 +45,7 @@ func writeMigration(out io.Writer, fw *v1alpha1.FleetWorkload, v view) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	w := printers.GetNewTabWriter(out)
+	w := newTable(out)
 	fmt.Fprintln(w, "CLUSTER\tWAVE\tPHASE\tREADY BEFORE\tREADY AFTER\tSAME OBJECT\tSAME PODS' REVISION\tRESTARTS\tMESSAGE")
 	shown := rows(m, v.most)
 	for _, c := range shown {

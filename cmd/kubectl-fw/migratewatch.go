@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -192,35 +191,26 @@ type picture interface {
 
 func pictureOn(out io.Writer) picture {
 	if isTerminal(out) {
-		return &screen{out: out}
+		return &screen{inPlace{out: out}}
 	}
 	return &journal{out: out, said: map[string]string{}}
 }
 
 // screen draws in place.
-type screen struct {
-	out   io.Writer
-	drawn int
-}
+type screen struct{ picture inPlace }
 
 // mostOnScreen is how many clusters are shown on a terminal, which may have no room for all of them.
 const mostOnScreen = 15
 
 func (s *screen) draw(fw *v1alpha1.FleetWorkload, v view) error {
 	v.most = mostOnScreen
-	return s.write(fw, v)
+	return s.write(fw, v, false)
 }
 
-func (s *screen) end(fw *v1alpha1.FleetWorkload, v view) error { return s.write(fw, v) }
+func (s *screen) end(fw *v1alpha1.FleetWorkload, v view) error { return s.write(fw, v, true) }
 
-func (s *screen) write(fw *v1alpha1.FleetWorkload, v view) error {
-	var b bytes.Buffer
-	if err := writeMigration(&b, fw, v); err != nil {
-		return err
-	}
-	_, err := io.WriteString(s.out, redraw(s.drawn, b.String()))
-	s.drawn = bytes.Count(b.Bytes(), []byte("\n"))
-	return err
+func (s *screen) write(fw *v1alpha1.FleetWorkload, v view, last bool) error {
+	return s.picture.draw(last, func(on io.Writer) error { return writeMigration(on, fw, v) })
 }
 
 // journal appends what is new, each line under its time, and the whole at the end.

@@ -58,11 +58,12 @@ type renderOptions struct {
 func newRenderCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts renderOptions
 	cmd := &cobra.Command{
-		Use:     "render -f FILE (--inventory FILE | --config FILE)",
-		Short:   "Print the objects that the operator would write to the backend",
-		Long:    renderLong,
-		Example: renderExample,
-		Args:    cobra.NoArgs,
+		Use:               "render -f FILE (--inventory FILE | --config FILE)",
+		Short:             "Print the objects that the operator would write to the backend",
+		Long:              renderLong,
+		Example:           renderExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return opts.run(cmd.Context(), flags, streams)
 		},
@@ -79,6 +80,8 @@ func newRenderCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 			panic(err) // the flag is registered above
 		}
 	}
+	completeFlag(cmd, "backend", completeBackends(flags))
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
 	cmd.MarkFlagsOneRequired("inventory", "config")
 	cmd.MarkFlagsMutuallyExclusive("inventory", "config")
 	return cmd

@@ -35,7 +35,10 @@ const retireExample = `  # What stands against switching Karmada off?
   kubectl-fw backend retire karmada --config operator.yaml --backend-kubeconfig karmada-admin.kubeconfig
 
   # Let what others have brought to clusters through it stay there
-  kubectl-fw backend retire karmada --config operator.yaml --backend-kubeconfig karmada-admin.kubeconfig --preserve`
+  kubectl-fw backend retire karmada --config operator.yaml --backend-kubeconfig karmada-admin.kubeconfig --preserve
+
+  # What stands against it, for scripts
+  kubectl-fw backend retire karmada --config operator.yaml --backend-kubeconfig karmada-admin.kubeconfig -o json`
 
 const (
 	// preserveTimeout is how long a backend may take to hand on to its clusters what is to be preserved.
@@ -58,22 +61,27 @@ func newBackendCommand(flags *genericclioptions.ConfigFlags, streams genericioop
 type retireOptions struct {
 	config, operatorNamespace, kubeconfig string
 	preserve, dryRun                      bool
+	output                                *output
 }
 
 func newRetireCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var opts retireOptions
+	opts := retireOptions{output: newOutput(false)}
 	cmd := &cobra.Command{
-		Use:     "retire BACKEND --config FILE",
-		Short:   "Say whether a backend may be switched off, and what would go with it",
-		Long:    retireLong,
-		Example: retireExample,
-		Args:    cobra.ExactArgs(1),
+		Use:               "retire BACKEND --config FILE",
+		Short:             "Say whether a backend may be switched off, and what would go with it",
+		Long:              retireLong,
+		Example:           retireExample,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeBackend(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.output.check(); err != nil {
+				return err
+			}
 			r, err := opts.connect(cmd.Context(), flags, args[0])
 			if err != nil {
 				return err
 			}
-			return r.run(cmd.Context(), streams.Out, opts)
+			return r.run(cmd.Context(), streams, opts)
 		},
 	}
 	f := cmd.Flags()
@@ -84,7 +92,9 @@ func newRetireCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 		"kubeconfig of an administrator of the backend; the operator's own, which the configuration names, may not see everything")
 	f.BoolVar(&opts.preserve, "preserve", false, "have what others have brought to clusters stay there")
 	f.BoolVar(&opts.dryRun, "dry-run", false, "with --preserve: say what would be written, and write nothing")
+	opts.output.addFlags(cmd, "Print fields instead of a text; name prints the FleetWorkloads that depend on the backend")
 	_ = cmd.MarkFlagRequired("config") // the flag exists
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
 	return cmd
 }
 

@@ -62,6 +62,7 @@ func TestRetire(t *testing.T) {
 		fws     []*v1alpha1.FleetWorkload
 		backend retired
 		opts    retireOptions
+		as      string
 		free    bool
 		says    []string // in this order
 		silent  string
@@ -96,6 +97,15 @@ func TestRetire(t *testing.T) {
 			backend: retired{dependents: []backends.Dependent{theirs, stuck}}, opts: retireOptions{preserve: true}, owners: 1,
 			says: []string{"lets go of them: 1", "Secret shop/s   Work es/w    no"},
 		},
+		"for scripts": {
+			fws: []*v1alpha1.FleetWorkload{on("there", "karmada", "karmada", nil)}, backend: retired{dependents: []backends.Dependent{theirs, stuck, own}}, as: "json",
+			opts: retireOptions{preserve: true, dryRun: true},
+			says: []string{"{\n  \"backend\": \"karmada\",", `"mayBeSwitchedOff": false`, `"name": "there"`, `"why": "it runs there"`, `"name": "api"`,
+				`"preserve": "set it"`, `"name": "s"`, `"left": 0`},
+			silent: "would preserve",
+		},
+		"for scripts, free": {as: "jsonpath={.mayBeSwitchedOff} {.objects}", free: true, says: []string{"true []"}},
+		"names":             {fws: []*v1alpha1.FleetWorkload{on("there", "karmada", "karmada", nil)}, as: "name", says: []string{"fleetworkload.apps.fleetworkload.io/there\n"}},
 		"without the right": {
 			backend: retired{dependents: []backends.Dependent{theirs}, refuses: errors.New("forbidden")}, opts: retireOptions{preserve: true}, owners: 1,
 			silent: "may be switched off",
@@ -114,8 +124,9 @@ func TestRetire(t *testing.T) {
 				name: "karmada", kind: config.TypeKarmada, backend: &test.backend, timeout: time.Minute, poll: time.Millisecond,
 				management: fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).Build(),
 			}
-			var out bytes.Buffer
-			err := r.run(t.Context(), &out, test.opts)
+			var out, errOut bytes.Buffer
+			test.opts.output = inFormat(test.as, false)
+			err := r.run(t.Context(), streamsTo(&out, &errOut), test.opts)
 			if (err == nil) != test.free {
 				t.Errorf("error %v, free: %v", err, test.free)
 			}

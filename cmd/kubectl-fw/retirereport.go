@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -71,13 +72,17 @@ func compareOwners(a, b backends.Owner) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func (r *retirement) run(ctx context.Context, out io.Writer, o retireOptions) error {
+func (r *retirement) run(ctx context.Context, streams genericiooptions.IOStreams, o retireOptions) error {
+	steps := streams.Out
+	if !o.output.isText() {
+		steps = streams.ErrOut // they are no part of the result
+	}
 	s, err := r.look(ctx)
 	if err != nil {
 		return err
 	}
 	if o.preserve {
-		if err := r.preserve(ctx, out, s, o.dryRun); err != nil {
+		if err := r.preserve(ctx, steps, s, o.dryRun); err != nil {
 			return err
 		}
 		if !o.dryRun {
@@ -86,7 +91,7 @@ func (r *retirement) run(ctx context.Context, out io.Writer, o retireOptions) er
 			}
 		}
 	}
-	if err := s.write(out); err != nil {
+	if err := s.print(streams.Out, o.output); err != nil {
 		return err
 	}
 	if !s.free() {
@@ -135,7 +140,67 @@ func (r *retirement) settle(ctx context.Context) (standing, error) {
 	}
 }
 
-// write prints what stands against switching the backend off.
+// retireResult is what stands against switching a backend off, for scripts.
+type retireResult struct {
+	Backend string      `json:"backend"`
+	Type    config.Type `json:"type"`
+	// MayBeSwitchedOff: no FleetWorkload depends on it, and no object goes with it.
+	MayBeSwitchedOff bool            `json:"mayBeSwitchedOff"`
+	FleetWorkloads   []dependingOnIt `json:"fleetWorkloads"`
+	Objects          []goingWithIt   `json:"objects"`
+	// Left is how many objects stay on clusters, and that nobody repairs any more.
+	Left int `json:"left"`
+}
+
+// dependingOnIt is a FleetWorkload, and why it depends on the backend.
+type dependingOnIt struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Why       string `json:"why"`
+}
+
+// goingWithIt is an object of a cluster that would go with the backend.
+type goingWithIt struct {
+	Cluster   string `json:"cluster"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	// Name is empty when it stands for all objects of its kind.
+	Name      string     `json:"name,omitempty"`
+	BroughtBy broughtFor `json:"broughtBy"`
+	// Preserve is what --preserve would write to have it stay; empty when it cannot.
+	Preserve string `json:"preserve,omitempty"`
+	Note     string `json:"note,omitempty"`
+}
+
+// broughtFor is the backend's object that has brought it.
+type broughtFor struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// print prints what stands against switching the backend off, as a text or for scripts.
+func (s standing) print(out io.Writer, as *output) error {
+	if as.isText() {
+		return s.write(out)
+	}
+	result := retireResult{
+		Backend: s.backend, Type: s.kind, MayBeSwitchedOff: s.free(), Left: s.left(), FleetWorkloads: []dependingOnIt{}, Objects: []goingWithIt{},
+	}
+	var about []named
+	for _, fw := range s.fleetWorkloads() {
+		result.FleetWorkloads = append(result.FleetWorkloads, dependingOnIt{fw.namespace, fw.name, s.at[fw]})
+		about = append(about, namedFleetWorkload(fw.name))
+	}
+	for _, d := range sorted(s.goes()) {
+		result.Objects = append(result.Objects, goingWithIt{
+			Cluster: d.Cluster, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, BroughtBy: broughtFor(d.Owner), Preserve: d.Preserve, Note: d.Note,
+		})
+	}
+	return as.write(out, result, about...)
+}
+
+// write prints what stands against switching the backend off to a person.
 func (s standing) write(out io.Writer) error {
 	var errs []error
 	if len(s.at) > 0 {
@@ -175,24 +240,33 @@ func lastSteps(kind config.Type) string {
 func (s standing) writeFleetWorkloads(out io.Writer) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintln(w, "NAMESPACE\tNAME\tWHY")
-	byName := func(a, b fleetWorkload) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-	}
-	for _, fw := range slices.SortedFunc(maps.Keys(s.at), byName) {
+	for _, fw := range s.fleetWorkloads() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", fw.namespace, fw.name, s.at[fw])
 	}
 	fmt.Fprintln(w)
 	return w.Flush()
 }
 
-func writeDependents(out io.Writer, dependents []backends.Dependent) error {
+// fleetWorkloads are those that depend on the backend, in their order.
+func (s standing) fleetWorkloads() []fleetWorkload {
+	return slices.SortedFunc(maps.Keys(s.at), func(a, b fleetWorkload) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+}
+
+// sorted puts those together that the same owner has brought.
+func sorted(dependents []backends.Dependent) []backends.Dependent {
 	slices.SortStableFunc(dependents, func(a, b backends.Dependent) int {
 		return cmp.Or(compareOwners(a.Owner, b.Owner), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	return dependents
+}
+
+func writeDependents(out io.Writer, dependents []backends.Dependent) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintln(w, "CLUSTER\tOBJECT\tBROUGHT BY\tCAN STAY\tNOTE")
-	for _, d := range dependents {
+	for _, d := range sorted(dependents) {
 		stays := "no"
 		if d.Preserve != "" {
 			stays = "--preserve"

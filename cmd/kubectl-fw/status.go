@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +11,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -29,12 +25,12 @@ const statusExample = `  # What runs where, and what is wrong with it
   kubectl-fw status web -n shop -o json`
 
 type statusOptions struct {
-	output string
+	output *output
 	watch  bool
 }
 
 func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var opts statusOptions
+	opts := statusOptions{output: newOutput(true)}
 	cmd := &cobra.Command{
 		Use:               "status NAME",
 		Short:             "Show a FleetWorkload's state, cluster by cluster",
@@ -61,7 +57,7 @@ func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 			return showStatus(cmd.Context(), c, key, show)
 		},
 	}
-	cmd.Flags().StringVarP(&opts.output, "output", "o", "", "wide shows all that is known of each condition and cluster; json and yaml print the status object")
+	opts.output.addFlags(cmd, "wide shows all that is known of each condition and cluster; json, yaml and the others print the status object")
 	cmd.Flags().BoolVarP(&opts.watch, "watch", "w", false, "go on until interrupted: redraw on a terminal, append otherwise")
 	return cmd
 }
@@ -70,26 +66,21 @@ func newStatusCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 type printer func(*v1alpha1.FleetWorkload) error
 
 func printerFor(opts statusOptions, out io.Writer) (printer, error) {
-	switch opts.output {
-	case "json":
-		return func(fw *v1alpha1.FleetWorkload) error { return writeJSON(out, unpacked(fw.Status)) }, nil
-	case "yaml":
-		first := true
+	if err := opts.output.check(); err != nil {
+		return nil, err
+	}
+	switch wide := opts.output.isWide(); {
+	case !opts.output.isText():
 		return func(fw *v1alpha1.FleetWorkload) error {
-			if !first {
-				fmt.Fprintln(out, "---")
-			}
-			first = false
-			return writeYAML(out, unpacked(fw.Status))
+			return opts.output.write(out, unpacked(fw.Status), namedFleetWorkload(fw.Name))
 		}, nil
-	case "", "wide":
-		wide := opts.output == "wide"
-		if opts.watch {
-			return watchPrinter(out, wide), nil
+	case opts.watch:
+		return watchPrinter(out, wide), nil
+	default:
+		if !wide {
+			out = sheetOn(out)
 		}
 		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now(), wide) }, nil
-	default:
-		return nil, fmt.Errorf("--output %q: choose wide, json or yaml, or leave it out for a table", opts.output)
 	}
 }
 
@@ -97,21 +88,6 @@ func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 func unpacked(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
 	status.Packed = ""
 	return status
-}
-
-func writeJSON(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(status)
-}
-
-func writeYAML(out io.Writer, status v1alpha1.FleetWorkloadStatus) error {
-	raw, err := yaml.Marshal(status)
-	if err != nil {
-		return fmt.Errorf("encode status: %w", err)
-	}
-	_, err = out.Write(raw)
-	return err
 }
 
 func showStatus(ctx context.Context, c client.Reader, key client.ObjectKey, show printer) error {
@@ -131,40 +107,14 @@ func notFound(key client.ObjectKey) error {
 
 // watchPrinter replaces what it drew before on a terminal, and appends under the time otherwise.
 func watchPrinter(out io.Writer, wide bool) printer {
-	screen := isTerminal(out)
-	drawn := 0
+	screen, picture := isTerminal(out), &inPlace{out: out}
 	return func(fw *v1alpha1.FleetWorkload) error {
-		var b bytes.Buffer
 		now := time.Now()
-		if err := writeTable(&b, fw, now, wide); err != nil {
-			return err
+		draws := func(on io.Writer) error { return writeTable(on, fw, now, wide) }
+		if screen {
+			return picture.draw(false, draws)
 		}
-		if !screen {
-			_, err := fmt.Fprintf(out, "--- %s\n%s", now.Format(time.TimeOnly), b.Bytes())
-			return err
-		}
-		_, err := io.WriteString(out, redraw(drawn, b.String()))
-		drawn = bytes.Count(b.Bytes(), []byte("\n"))
-		return err
+		fmt.Fprintf(out, "--- %s\n", now.Format(time.TimeOnly))
+		return draws(out)
 	}
-}
-
-// redraw goes back over the lines drawn before, clears them and writes the text. Lines longer than the terminal is wide
-// are cut by it: a wrapped one would count for two.
-func redraw(drawn int, text string) string {
-	const noWrap, wrap, clearBelow = "\x1b[?7l", "\x1b[?7h", "\x1b[J"
-	up := ""
-	if drawn > 0 {
-		up = fmt.Sprintf("\x1b[%dA\r", drawn)
-	}
-	return up + clearBelow + noWrap + text + wrap
-}
-
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

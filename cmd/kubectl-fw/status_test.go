@@ -53,9 +53,9 @@ func TestTable(t *testing.T) {
 
 func TestOutputFormats(t *testing.T) {
 	fw := fixture(t)
-	for format, want := range map[string]string{"json": `"observedGeneration": 7`, "yaml": "observedGeneration: 7"} {
+	for format, want := range map[string]string{"json": `"observedGeneration": 7`, "yaml": "observedGeneration: 7", "kyaml": "observedGeneration: 7"} {
 		var out bytes.Buffer
-		show, err := printerFor(statusOptions{output: format}, &out)
+		show, err := printerFor(statusOptions{output: inFormat(format, true)}, &out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +67,17 @@ func TestOutputFormats(t *testing.T) {
 			t.Errorf("-o %s: error %v, printed\n%s", format, err, out.String())
 		}
 	}
-	if _, err := printerFor(statusOptions{output: "picture"}, nil); err == nil {
-		t.Error("-o picture should be refused")
+	for format, want := range map[string]string{"name": "fleetworkload.apps.fleetworkload.io/" + fw.Name + "\n", "jsonpath={.observedGeneration}": "7", "go-template={{.ready}}": fw.Status.Ready} {
+		var out bytes.Buffer
+		show, err := printerFor(statusOptions{output: inFormat(format, true)}, &out)
+		if err := errors.Join(err, show(fw)); err != nil || out.String() != want {
+			t.Errorf("-o %s: error %v, printed %q", format, err, out.String())
+		}
+	}
+	for format, want := range map[string]string{"picture": `--output "picture": choose wide, json, yaml`, "jsonpath={.a": "unclosed action"} {
+		if _, err := printerFor(statusOptions{output: inFormat(format, true)}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("-o %s: %v, want %s", format, err, want)
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
@@ -88,7 +87,7 @@ func writeConditions(out io.Writer, conditions []metav1.Condition, now time.Time
 		return nil
 	}
 	fmt.Fprintln(out)
-	w := printers.GetNewTabWriter(out)
+	w := newTable(out)
 	fmt.Fprintln(w, "CONDITION\tSTATUS\tREASON\tSINCE\tMESSAGE")
 	for _, c := range conditions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, age(&c.LastTransitionTime, now), oneLine(c.Message))
@@ -120,16 +119,15 @@ func writeClusters(out io.Writer, s v1alpha1.FleetWorkloadStatus, now time.Time,
 		fmt.Fprintln(out, "no cluster has anything of it")
 		return nil
 	}
-	w := printers.GetNewTabWriter(out)
 	head, row := "CLUSTER\tREADY\tUPDATED\tSTATUS\tAGE\tMESSAGE", clusterRow
 	if wide {
 		head, row = "CLUSTER\tDESIRED\tREADY\tUPDATED\tAVAILABLE\tREVISION\tAPPLIED\tHEALTH\tSTALE\tAGE\tMESSAGE", wideClusterRow
 	}
-	fmt.Fprintln(w, head)
+	rows := [][]string{strings.Split(head, "\t")}
 	for _, c := range s.Clusters {
-		fmt.Fprintln(w, strings.Join(append(row(c), age(c.LastTransitionTime, now), orNone(oneLine(c.Message))), "\t"))
+		rows = append(rows, append(row(c), age(c.LastTransitionTime, now), orNone(oneLine(c.Message))))
 	}
-	if err := w.Flush(); err != nil {
+	if err := writeRows(out, rows, 0); err != nil {
 		return err
 	}
 	if s.Truncated != nil && *s.Truncated > 0 {

@@ -66,6 +66,7 @@ func newUndoCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 	}
 	cmd.Flags().Int64Var(&opts.to, "to-revision", 0, "number of the version, as kubectl-fw history shows it; 0 is the one before the present one")
 	cmd.Flags().BoolVar(&opts.dryRun, "dry-run", false, "print what it would change, and change nothing")
+	completeFlag(cmd, "to-revision", completeRevisions(flags))
 	return cmd
 }
 

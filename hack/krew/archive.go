@@ -16,7 +16,10 @@ import (
 	"strings"
 )
 
-// archive is the program for one platform, with the licence.
+// completer is by what kubectl completes the plugin; it is a script for a POSIX shell.
+const completer = "cmd/kubectl-fw/kubectl_complete-fw"
+
+// archive is the program for one platform, with the licence, and with the completer where there is a shell for it.
 type archive struct {
 	OS, Arch string
 	// Name of the file, and of the program in it.
@@ -57,7 +60,7 @@ func (a *archive) make(ctx context.Context, root, folder string) error {
 		return fmt.Errorf("write archive: %w", err)
 	}
 	sum := sha256.New()
-	err = pack(io.MultiWriter(file, sum), program, filepath.Join(root, "LICENSE"))
+	err = pack(io.MultiWriter(file, sum), a.files(root, program)...)
 	if closing := file.Close(); err == nil {
 		err = closing
 	}
@@ -68,20 +71,31 @@ func (a *archive) make(ctx context.Context, root, folder string) error {
 	return nil
 }
 
+// entry is a file of an archive, and its mode there.
+type entry struct {
+	path string
+	mode int64
+}
+
+// files are what the archive has.
+func (a *archive) files(root, program string) []entry {
+	files := []entry{{program, 0o755}, {filepath.Join(root, "LICENSE"), 0o644}}
+	if a.OS == "windows" {
+		return files
+	}
+	return append(files, entry{filepath.Join(root, completer), 0o755})
+}
+
 // pack writes files without their times, so that the same program makes the same archive.
-func pack(out io.Writer, program, licence string) error {
+func pack(out io.Writer, files ...entry) error {
 	zipped := gzip.NewWriter(out)
 	packed := tar.NewWriter(zipped)
-	for _, path := range []string{program, licence} {
-		mode := int64(0o644)
-		if path == program {
-			mode = 0o755
-		}
-		content, err := os.ReadFile(path)
+	for _, file := range files {
+		content, err := os.ReadFile(file.path)
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Name: filepath.Base(path), Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
+		header := &tar.Header{Name: filepath.Base(file.path), Mode: file.mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
 		if err := packed.WriteHeader(header); err != nil {
 			return err
 		}

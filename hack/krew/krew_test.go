@@ -102,6 +102,10 @@ func TestKrewInstalls(t *testing.T) {
 	if err != nil || !bytes.Contains(said, []byte("kubectl fw status")) && !bytes.Contains(said, []byte("kubectl fw [")) {
 		t.Errorf("%v\n%s", err, said)
 	}
+	completer, err := os.Stat(filepath.Join(home, "store", "fw", "v0.1.0", "kubectl_complete-fw"))
+	if err != nil || completer.Mode().Perm()&0o111 == 0 {
+		t.Errorf("what kubectl completes the plugin by is %v, %v", completer, err)
+	}
 	if licence, err := filepath.Glob(filepath.Join(home, "store", "fw", "v0.1.0", "LICENSE")); err != nil || len(licence) != 1 {
 		t.Errorf("the licence is %v, %v", licence, err)
 	}
