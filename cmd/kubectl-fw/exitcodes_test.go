@@ -178,7 +178,7 @@ func previewed(code int, what string, edit func(*v1alpha1.FleetWorkload)) try {
 		}
 		p := &preview{was: was, next: was.DeepCopy(), program: "kubectl fw"}
 		edit(p.next)
-		return p.write(io.Discard, from)
+		return p.write(io.Discard, func(p *preview, edits []string, out io.Writer) error { return p.writeClusters(out, from, edits) })
 	}}
 }
 
@@ -219,7 +219,7 @@ func retiring(code int, dependents []backends.Dependent, fws ...client.Object) t
 func examining(code int, what string, objects func(*testing.T) []client.Object) try {
 	return try{what, code, func(t *testing.T) error {
 		t.Helper()
-		_, err := examined(t, interceptor.Funcs{}, objects(t)...)
+		_, err := examined(t, interceptor.Funcs{}, "", objects(t)...)
 		return err
 	}}
 }
@@ -258,11 +258,11 @@ func claims() []claim {
 		{"| with the workload on the backend of `--to`, also when it was there before | 0 |", []try{
 			awaited(0, "ocm", ended("ocm", v1alpha1.MigrationPhaseCompleted)), awaited(0, "karmada", resting),
 		}},
-		{"| because it cannot begin: all problems are named, and it begins by itself when they are mended | 1 |", []try{awaited(1, "ocm", problems("a"))}},
+		{"| because it cannot begin: all problems are named, and it begins by itself when they are fixed | 1 |", []try{awaited(1, "ocm", problems("a"))}},
 		{"| because a person has to decide: a wave asks for approval, or has failed and gone back | 1 |", []try{
 			awaited(1, "ocm", asks), awaited(1, "ocm", inPhase(v1alpha1.MigrationPhaseRolledBack, ""), fails, asks),
 		}},
-		{"| because somebody turned it round, or gave it up: it says on which backend the workload is | 1 |", []try{
+		{"| because somebody reversed it, or gave it up: it says on which backend the workload is | 1 |", []try{
 			awaited(1, "ocm", ended("karmada", v1alpha1.MigrationPhaseRolledBack)), awaited(1, "ocm", resting),
 		}},
 		{"| because the FleetWorkload was deleted | 1 |", []try{{"deleted", 1, deleted}}},
@@ -319,7 +319,7 @@ func claims() []claim {
 		{"The exit code is 1 when there is a problem.", []try{
 			examining(0, "well", func(t *testing.T) []client.Object {
 				t.Helper()
-				return []client.Object{crdOf(t), leaseHeld("pod-1", noon.Add(-3*time.Second)), webhookWith("ca")}
+				return []client.Object{crdOf(t), leaseHeld("pod-1", noon.Add(-3*time.Second)), webhookWith(authority(t, noon.Add(365*24*time.Hour))), endpoints(true)}
 			}),
 			examining(1, "nothing is installed", func(*testing.T) []client.Object { return nil }),
 		}},
