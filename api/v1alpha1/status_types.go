@@ -286,11 +286,11 @@ type SupersededReason string
 
 // Reasons why what could be approved can no longer be.
 const (
-	// SupersededSpecEdited: somebody has edited the spec since.
+	// SupersededSpecEdited means that somebody has edited the spec since.
 	SupersededSpecEdited SupersededReason = "SpecEdited"
-	// SupersededOutcomeChanged: the spec is the same, and comes to something else on clusters or for companions.
+	// SupersededOutcomeChanged means that the spec is the same, and comes to something else on clusters or for companions.
 	SupersededOutcomeChanged SupersededReason = "OutcomeChanged"
-	// SupersededExpired: nobody approved it in time.
+	// SupersededExpired means that nobody approved it in time.
 	SupersededExpired SupersededReason = "Expired"
 )
 

@@ -30,11 +30,3 @@ func decode(t *testing.T, path string, into any) {
 		t.Fatalf("%s: %v", path, err)
 	}
 }
-
-// loose is decode for a file of which only a part is of interest.
-func loose(t *testing.T, path string, into any) {
-	t.Helper()
-	if err := yaml.Unmarshal(file(t, path), into); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
