@@ -499,6 +499,7 @@ func TestOwnNumbersBringNoPass(t *testing.T) {
 		"a revision":                      {change: func(fw *v1alpha1.FleetWorkload) { fw.Status.Revision = "r2" }, matters: true},
 		"the finalizer":                   {change: func(fw *v1alpha1.FleetWorkload) { fw.Finalizers = []string{v1alpha1.Finalizer} }, matters: true},
 		"a spec, seen with our numbers":   {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.Generation = 2 }, matters: true},
+		"a spec, before our next write":   {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), time.Now()) }},
 		"nothing: all are looked through": {change: func(fw *v1alpha1.FleetWorkload) { fw.ResourceVersion = "1" }, matters: true},
 	} {
 		r := &Reconciler{}

@@ -169,7 +169,9 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 		return r.behind(ctx, since), nil
 	}
 	if lenient.Problem(fw) == "" && fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
-		return ctrl.Result{}, r.addFinalizer(ctx, fw)
+		if err := r.addFinalizer(ctx, fw); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	d, err := r.decide(ctx, fw)
 	if err != nil {
@@ -236,14 +238,16 @@ func (r *Reconciler) letGo(key types.NamespacedName) {
 	r.unkept.note(key, nil)
 }
 
-// addFinalizer makes sure that nothing is left on a backend when the FleetWorkload goes. Our own watch brings us back.
+// addFinalizer makes sure that nothing is left on a backend when the FleetWorkload goes. Nothing else of fw has changed since it was read: the
+// pass goes on with it.
 func (r *Reconciler) addFinalizer(ctx context.Context, fw *v1alpha1.FleetWorkload) error {
-	before := fw.DeepCopy()
-	controllerutil.AddFinalizer(fw, v1alpha1.Finalizer)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Patch(ctx, fw, patch); err != nil {
+	written := fw.DeepCopy()
+	controllerutil.AddFinalizer(written, v1alpha1.Finalizer)
+	patch := client.MergeFromWithOptions(fw, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, written, patch); err != nil {
 		return fmt.Errorf("add finalizer to %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
-	r.written.remember(fw, r.Clock.Now())
+	r.written.remember(written, r.Clock.Now())
+	fw.Finalizers, fw.ResourceVersion = written.Finalizers, written.ResourceVersion
 	return nil
 }

@@ -84,8 +84,6 @@ func TestTheTraceOfAPass(t *testing.T) {
 	for _, want := range []string{
 		`Reconcile namespace=shop name=web generation=1 outcome=success
   patch
-`,
-		`Reconcile namespace=shop name=web generation=1 outcome=success
   Decide
     Driver.Clusters backend=one code=ok
     Driver.Observe backend=one code=ok

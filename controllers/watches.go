@@ -70,11 +70,16 @@ func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[Backend
 }
 
 // matters tells whether a change of a FleetWorkload brings a pass. Numbers that a pass has written into the status bring none, but where another
-// one has waited for them.
+// one has waited for them; nor does what was before our last write, whose own event is to come.
 func (r *Reconciler) matters(e event.UpdateEvent) bool {
 	before, was := e.ObjectOld.(*v1alpha1.FleetWorkload)
 	now, is := e.ObjectNew.(*v1alpha1.FleetWorkload)
-	if !was || !is || before.ResourceVersion == now.ResourceVersion || !r.written.shows(now) {
+	switch {
+	case !was || !is || before.ResourceVersion == now.ResourceVersion:
+		return true
+	case r.written.before(now):
+		return false
+	case !r.written.shows(now):
 		return true
 	}
 	same := equality.Semantic.DeepEqual

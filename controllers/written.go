@@ -58,8 +58,7 @@ func (w *writes) ahead(obj client.Object) (since time.Time, is bool) {
 	if !known || last.uid != obj.GetUID() {
 		return time.Time{}, false
 	}
-	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), last.resourceVersion)
-	if is = err == nil && order < 0; is {
+	if is = last.older(obj); is {
 		last.awaited = true
 		w.by[client.ObjectKeyFromObject(obj)] = last
 	}
@@ -72,6 +71,20 @@ func (w *writes) shows(obj client.Object) bool {
 	defer w.mu.Unlock()
 	last := w.by[client.ObjectKeyFromObject(obj)]
 	return !last.awaited && !last.anothers && last.uid == obj.GetUID() && last.resourceVersion == obj.GetResourceVersion()
+}
+
+// before tells whether obj is from before the last write that is known. That was made upon the newest object there was, so that a pass has seen obj.
+func (w *writes) before(obj client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, known := w.by[client.ObjectKeyFromObject(obj)]
+	return known && last.older(obj)
+}
+
+// older tells whether obj is from before this version.
+func (v version) older(obj client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), v.resourceVersion)
+	return v.uid == obj.GetUID() && err == nil && order < 0
 }
 
 // last is when the object was last written, as far as is known.

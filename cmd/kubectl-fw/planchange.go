@@ -67,7 +67,7 @@ func writeEdits(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload
 	case apierrors.IsForbidden(err):
 		fmt.Fprintf(out, "note: what changes of it is not shown: that takes the right to get ControllerRevisions in namespace %s\n", fw.Namespace)
 		return nil
-	case err != nil || !ours:
+	case !ours: // or nothing is there
 		fmt.Fprintln(out, "note: what changes of it is not shown: what is shipped was not kept")
 		return nil
 	}

@@ -95,7 +95,7 @@ func TestTooLargeToAsk(t *testing.T) {
 	fw := web(t)
 	noise := make([]byte, MostValue)
 	for i := range noise {
-		noise[i] = byte(rand.UintN(256)) //nolint:gosec // any noise will do
+		noise[i] = byte(rand.UintN(256))
 	}
 	fw.Spec.Template.Raw = []byte(`{"data":"` + base64.StdEncoding.EncodeToString(noise) + `"}`)
 	if _, err := Encode(fw.Spec); err == nil || !strings.Contains(err.Error(), "has room for 196608") {
