@@ -60,7 +60,7 @@ var byNature = []natural{
 	{"an object that has nulls alone, where its presence counts", "absent", "A table has no nulls, and an empty one counts as absent.",
 		healthDiffers(kruise1, "SidecarSet", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","metadata":{"generation":1},
 			"spec":{"updateStrategy":{"selector":{"matchLabels":null}}},"status":{"observedGeneration":1,"matchedPods":2,"updatedPods":0}}`, false)},
-	{"a generation of 2^53", "too large", "Lua's numbers are float64, so that it cannot be told from 2^53+1, which Go refuses too.",
+	{"a generation of 2^53", "too large", "Lua's numbers are float64, so it cannot be told from 2^53+1, which Go refuses too.",
 		healthDiffers(kruise1, "CloneSet", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","metadata":{"generation":9007199254740992},
 			"spec":{"replicas":0},"status":{"observedGeneration":9007199254740992,"replicas":0,"readyReplicas":0,"updatedReplicas":0,"availableReplicas":0}}`, false)},
 	{"`spec.replicas: null`", "left out, so 1", "A table has no nulls; to an API server they are the same too.", replicasDiffer(`null`, 1)},
