@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,17 +37,22 @@ func onTerminal(t *testing.T, program func(*os.File)) string {
 	if err := pty.Setsize(screen, &pty.Winsize{Rows: terminalRows, Cols: terminalColumns}); err != nil {
 		t.Fatal(err)
 	}
+	const end = '\x00' // Linux may lose what is unread when a terminal is closed
 	written := make(chan string)
 	go func() {
-		text, _ := io.ReadAll(screen) // on Linux it ends with an error when the other end is closed
-		written <- string(text)
+		defer close(written)
+		text, err := bufio.NewReader(screen).ReadString(end)
+		if err != nil {
+			t.Errorf("read what the terminal shows: %v", err)
+		}
+		written <- strings.TrimSuffix(text, string(end))
 	}()
 	program(terminal)
-	if err := terminal.Close(); err != nil {
+	if _, err := terminal.WriteString(string(end)); err != nil {
 		t.Error(err)
 	}
 	text := <-written
-	if err := screen.Close(); err != nil {
+	if err := errors.Join(terminal.Close(), screen.Close()); err != nil {
 		t.Error(err)
 	}
 	return text
