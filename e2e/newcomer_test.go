@@ -258,7 +258,7 @@ func (n *newcomer) installation() walk {
 		"helm uninstall fleetworkload -n fleetworkload-system":                                              {why: byHelm},
 		"kubectl delete crd fleetworkloads.apps.fleetworkload.io":                                           {why: "other scenarios need it; TestHelm of e2e/install types it"},
 		"kubectl delete namespace fleetworkload-system":                                                     {why: "other scenarios need it; TestHelm of e2e/install types it"},
-		"kubectl delete -k config/default":                                                                  {why: byKustomize},
+		"kubectl delete -k config/default --ignore-not-found":                                               {why: byKustomize},
 		"kubectl delete -k config/manager":                                                                  {why: byKustomize},
 		"kubectl delete -k config/webhook":                                                                  {why: byKustomize},
 		"kubectl apply -k config/monitoring":                                                                {why: "the fleet has no operator of the Prometheus project; TestKustomize of e2e/install types it"},

@@ -221,8 +221,11 @@ func eventually(tb testing.TB, what string, wrong func(context.Context) string) 
 	tb.Helper()
 	last := ""
 	err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = wrong(ctx)
-		return last == "", nil
+		now := wrong(ctx)
+		if ctx.Err() == nil { // the end of time is not what is wrong
+			last = now
+		}
+		return now == "", nil
 	})
 	if err != nil {
 		tb.Fatalf("%s: %s", what, last)

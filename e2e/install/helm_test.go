@@ -68,6 +68,7 @@ func TestHelm(t *testing.T) {
 	a.types(t, helmUninstall)
 	left := []string{"fleetworkloads fw-trial/web", "leases fleetworkload.fleetworkload.io", "pods fleetworkload-test", "secrets fleetworkload-webhook", "secrets karmada-kubeconfig"}
 	same(t, "left after helm uninstall", a.inventory(t).names(), afterwards(left...))
+	lists(t, "fleetworkload-webhook", "fleetworkload.fleetworkload.io", "fleetworkload-test", "the CRD and all FleetWorkloads", "the operator's namespace |", "kubeconfigs' Secrets")
 	a.isUntouched(t, fw)
 	a.writes(t, "values.yaml", values[1])
 	a.types(t, helmOwnImage)
@@ -87,6 +88,22 @@ func TestHelm(t *testing.T) {
 		"helm test":      "it names the command above it",
 		"helm uninstall": "it names the command of the first hour",
 	})
+}
+
+// lists wants the page to say of these that they are left.
+func lists(tb testing.TB, left ...string) {
+	tb.Helper()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "installation.md"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Uninstalling\n")
+	table, _, _ := strings.Cut(section, "\n**To go on")
+	for _, text := range left {
+		if !strings.Contains(table, text) {
+			tb.Errorf("docs/installation.md does not list %q among what is left", text)
+		}
+	}
 }
 
 // both are the values of a page for one backend each, put together as it says: the backends, and no rbac.

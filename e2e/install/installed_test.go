@@ -70,8 +70,12 @@ func (a *administrator) hasMore(tb testing.TB, before inventory, more ...string)
 	for _, name := range more {
 		want[name] = got[name]
 	}
-	if !maps.Equal(got, want) {
-		tb.Errorf("there are\n%v\nwant\n%v", got, want)
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	for _, name := range all.names() {
+		if got[name] != want[name] || got[name] == "" {
+			tb.Errorf("%s has the UID %q, want %q", name, got[name], want[name])
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // What the pages have people type.
 const (
 	applyAll      = "kubectl apply --server-side -k config/default"
-	deleteAll     = "kubectl delete -k config/default"
+	deleteAll     = "kubectl delete -k config/default --ignore-not-found"
 	deleteManager = "kubectl delete -k config/manager"
 	deleteWebhook = "kubectl delete -k config/webhook"
 	monitor       = "kubectl apply -k config/monitoring"
