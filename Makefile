@@ -126,7 +126,7 @@ race: ## Run the unit tests of what works in parallel with the race detector (ne
 	@CGO_ENABLED=1 go test -race -short ./backends/... ./controllers/... ./internal/connection/... ./internal/sources/... ./internal/interpreter/...
 
 .PHONY: test-api
-test-api: ## Run the tests that need an API server (built and started by the tests)
+test-api: $(BIN)/helm ## Run the tests that need an API server (built and started by the tests)
 	@source hack/phase.bash; packages="$(call tagged,api,api backends cmd controllers internal e2e)"; \
 	if [ -z "$$packages" ]; then echo 'no package has tests with build tag api' >&2; exit 1; fi; \
 	phase 'tests on a real API server' go test -vet=off -tags api -count=1 -timeout 20m $$packages

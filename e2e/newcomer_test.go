@@ -30,7 +30,8 @@ const (
 	// podsTyped is typed before a hand-over and after it.
 	podsTyped = "kubectl --context %s get pods -n %s -o 'custom-columns=NAME:.metadata.name,UID:.metadata.uid,RESTARTS:.status.containerStatuses[*].restartCount'"
 	imports   = "kubectl fw import deployment/web -n store --from karmada --config operator.yaml > web.yaml"
-	noPods    = "no node of the management cluster runs pods; make upgrade runs Helm"
+	noPods    = "no node of the management cluster runs pods"
+	byHelm    = "the operator is a process here; TestHelm of e2e/install types it"
 )
 
 func (n *newcomer) firstHour() walk {
@@ -39,12 +40,12 @@ func (n *newcomer) firstHour() walk {
 		"git clone https://github.com/fleetworkload/fleetworkload && cd fleetworkload": {why: "the commit to be tested is here", do: n.copyCheckout},
 		"make images IMAGE_REPO=registry.example.com/fleetworkload IMAGE_TAG=trial":    {why: "there is no registry; make verify-images builds images"},
 		"helm install fleetworkload charts/fleetworkload -n fleetworkload-system --create-namespace -f values.yaml": {
-			why: noPods, do: n.runOperator},
+			why: byHelm, do: n.runOperator},
 		"kubectl rollout status deployment/fleetworkload -n fleetworkload-system": {why: noPods},
-		"helm test fleetworkload -n fleetworkload-system":                         {why: noPods},
+		"helm test fleetworkload -n fleetworkload-system":                         {why: byHelm},
 		"helm test": {why: "it names the command above it"},
-		"helm upgrade fleetworkload charts/fleetworkload -n fleetworkload-system -f values.yaml": {why: "both backends are there from the beginning"},
-		"helm uninstall fleetworkload -n fleetworkload-system":                                   {why: noPods, do: n.stopOperator},
+		"helm upgrade fleetworkload charts/fleetworkload -n fleetworkload-system -f values.yaml": {why: "both backends are there from the beginning; TestHelm of e2e/install types it"},
+		"helm uninstall fleetworkload -n fleetworkload-system":                                   {why: byHelm, do: n.stopOperator},
 	}}
 }
 
@@ -235,27 +236,32 @@ func troubleshooting() walk {
 }
 
 func (n *newcomer) installation() walk {
-	const part, noRegistry, noHelm = "a part of the operator's configuration, which is there as a whole", "make verify-images builds images", "make upgrade runs Helm"
-	const shared = "other scenarios need what it takes away"
+	const part, noRegistry = "a part of the operator's configuration, which is there as a whole", "make verify-images builds images"
+	const byKustomize = "other scenarios need what it takes away; TestKustomize of e2e/install types it"
 	return walk{page: "docs/installation.md", standIns: map[string]standIn{
-		"kubectl apply --server-side -k config/default":                                                             {why: noPods, do: n.mayBeApplied},
-		"helm install fleetworkload charts/fleetworkload -n fleetworkload-system --create-namespace -f values.yaml": {why: noPods},
-		"helm test fleetworkload -n fleetworkload-system":                                                           {why: noPods},
+		"helm install fleetworkload charts/fleetworkload -n fleetworkload-system --create-namespace --kubeconfig karmada-admin.kubeconfig \\\n" +
+			"  --set manager.enabled=false --set crds.install=false --set rbac.management=false --set rbac.karmada=true --set rbac.ocm=false": {why: byHelm},
+		"kubectl apply --server-side -k config/default":                                                             {why: noPods + "; TestKustomize of e2e/install types it", do: n.mayBeApplied},
+		"helm install fleetworkload charts/fleetworkload -n fleetworkload-system --create-namespace -f values.yaml": {why: byHelm},
+		"helm test fleetworkload -n fleetworkload-system":                                                           {why: byHelm},
 		"kubectl logs -n fleetworkload-system fleetworkload-test":                                                   {why: noPods},
 		"git describe --tags --always":                                                                              {why: "the copy of the checkout has no history"},
 		"kubectl fw kubeconfig":                                                                                     {why: "it names the command"},
 		"make images":                                                                                               {why: noRegistry},
 		"make images IMAGE_REPO=registry.example.com/fleetworkload IMAGE_TAG=v0.1.0-1":                              {why: noRegistry},
 		"helm install fleetworkload charts/fleetworkload -n fleetworkload-system -f values.yaml " +
-			"--set manager.image.repository=registry.example.com/fleetworkload --set manager.image.tag=v0.1.0-1": {why: noHelm},
-		"helm upgrade fleetworkload charts/fleetworkload -n fleetworkload-system --reset-then-reuse-values": {why: noHelm},
-		"helm rollback fleetworkload -n fleetworkload-system":                                               {why: noHelm},
+			"--set manager.image.repository=registry.example.com/fleetworkload --set manager.image.tag=v0.1.0-1": {why: byHelm},
+		"helm upgrade fleetworkload charts/fleetworkload -n fleetworkload-system --reset-then-reuse-values": {why: byHelm},
+		"helm rollback fleetworkload -n fleetworkload-system":                                               {why: byHelm},
 		"make upgrade BEFORE=<commit>":                                                                      {why: "it starts a fleet of its own"},
-		"helm uninstall":                                                                                    {why: noHelm, do: n.stopOperator},
-		"kubectl delete -k config/default":                                                                  {why: shared},
-		"kubectl delete -k config/manager":                                                                  {why: "kustomize has not installed it"},
-		"kubectl delete -k config/webhook":                                                                  {why: shared},
-		"kubectl apply -k config/monitoring":                                                                {why: "the fleet has no operator of the Prometheus project"},
+		"helm uninstall":                                                                                    {why: "it names the command below it", do: n.stopOperator},
+		"helm uninstall fleetworkload -n fleetworkload-system":                                              {why: byHelm},
+		"kubectl delete crd fleetworkloads.apps.fleetworkload.io":                                           {why: "other scenarios need it; TestHelm of e2e/install types it"},
+		"kubectl delete namespace fleetworkload-system":                                                     {why: "other scenarios need it; TestHelm of e2e/install types it"},
+		"kubectl delete -k config/default --ignore-not-found":                                               {why: byKustomize},
+		"kubectl delete -k config/manager":                                                                  {why: byKustomize},
+		"kubectl delete -k config/webhook":                                                                  {why: byKustomize},
+		"kubectl apply -k config/monitoring":                                                                {why: "the fleet has no operator of the Prometheus project; TestKustomize of e2e/install types it"},
 		"tracing:":                                                                                          {why: part},
 		"apiVersion: networking.k8s.io/v1":                                                                  {why: "the fleet has no network between pods"},
 	}, before: map[string]func(context.Context){"kubectl fw doctor --config config.yaml": n.runConfigured}}

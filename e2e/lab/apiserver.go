@@ -12,7 +12,7 @@ import (
 
 const soleCluster = "api"
 
-// APIServer is one kube-apiserver with its etcd, for tests that need an API and no controllers.
+// APIServer is one kube-apiserver with its etcd, for tests that need an API, and no controllers or few.
 type APIServer struct {
 	fleet *Fleet
 }
@@ -44,6 +44,30 @@ func StartAPIServer(ctx context.Context, dir string, out io.Writer) (*APIServer,
 	}
 	return &APIServer{fleet: f}, nil
 }
+
+// RunControllers starts the controllers that any control plane has: they give a namespace its account, and take away what is in one that is
+// deleted, and what has lost its owner. It builds kubectl, too.
+func (a *APIServer) RunControllers(ctx context.Context) error {
+	unlock, err := a.fleet.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := a.fleet.provide(ctx, "kube-controller-manager", "kubectl"); err != nil {
+		return err
+	}
+	controllers, err := a.fleet.controllerManagerUnit(controllerManager{cluster: soleCluster, controllers: controlPlaneControllers})
+	if err != nil {
+		return err
+	}
+	if err := a.fleet.run(ctx, []unit{controllers}); err != nil {
+		return fmt.Errorf("start the controllers: %w", err)
+	}
+	return nil
+}
+
+// Kubectl is the path of kubectl, once RunControllers has returned.
+func (a *APIServer) Kubectl() string { return a.fleet.Kubectl() }
 
 // RESTConfig is the administrator's client configuration.
 func (a *APIServer) RESTConfig() (*rest.Config, error) { return a.fleet.RESTConfig(soleCluster) }

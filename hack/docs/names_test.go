@@ -98,6 +98,7 @@ func firstLiteral(args []ast.Expr) string {
 var otherFlags = map[string]string{
 	"reset-then-reuse-values":           "helm",
 	"reuse-values":                      "helm",
+	"take-ownership":                    "helm",
 	"custom-resource-state-config-file": "kube-state-metrics",
 	"server-side":                       "kubectl",
 	"field-manager":                     "kubectl",

@@ -76,9 +76,14 @@ func parse(t *testing.T, manifests ...string) objects {
 			if err := yaml.Unmarshal([]byte(doc), &obj); err != nil {
 				t.Fatalf("parse rendered manifest: %v\n%s", err, doc)
 			}
-			if len(obj) > 0 {
-				found[at(t, obj, "kind").(string)+"/"+at(t, obj, "metadata", "name").(string)] = obj
+			if len(obj) == 0 {
+				continue
 			}
+			key := at(t, obj, "kind").(string) + "/" + at(t, obj, "metadata", "name").(string)
+			if found[key] != nil {
+				t.Errorf("%s is there twice, which Helm fails to install", key)
+			}
+			found[key] = obj
 		}
 	}
 	return found
@@ -232,7 +237,8 @@ func TestNotesOnKubeconfigs(t *testing.T) {
 }
 
 func TestRulesAreEqual(t *testing.T) {
-	chart := mustRender(t, object{"rbac": object{"karmada": true}})
+	chart := mustRender(t, object{"rbac": object{"karmada": true, "ocm": false}})
+	maps.Copy(chart, mustRender(t, nil)) // with OCM's
 	roles := 0
 	for _, base := range []string{"rbac/management", "rbac/karmada", "rbac/ocm", "rbac/users", "webhook"} {
 		for key, role := range build(t, base) {
@@ -748,6 +754,7 @@ func TestValuesAreChecked(t *testing.T) {
 		"a shard twice":                  {"manager": object{"shards": []any{"a", "a"}}},
 		"a shard that is no label":       {"manager": object{"shards": []any{"a,b"}}},
 		"malformed image":                {"manager": object{"image": object{"digest": "latest"}}},
+		"Karmada and OCM at once":        {"rbac": object{"karmada": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(t, values); err == nil {
