@@ -178,7 +178,8 @@ func previewed(code int, what string, edit func(*v1alpha1.FleetWorkload)) try {
 		}
 		p := &preview{was: was, next: was.DeepCopy(), program: "kubectl fw"}
 		edit(p.next)
-		return p.write(io.Discard, func(p *preview, edits []string, out io.Writer) error { return p.writeClusters(out, from, edits) })
+		_, err = printedPlan(p, io.Discard, func(p *preview, r *planResult) (bool, error) { return p.decide(from, r) })
+		return err
 	}}
 }
 
@@ -211,7 +212,7 @@ func retiring(code int, dependents []backends.Dependent, fws ...client.Object) t
 	return try{"retire", code, func(t *testing.T) error {
 		t.Helper()
 		r := &retirement{name: "karmada", kind: config.TypeKarmada, backend: &retired{dependents: dependents}, management: fakeClient(t, fws...)}
-		return r.run(t.Context(), genericiooptions.NewTestIOStreamsDiscard(), retireOptions{output: inFormat("", false)})
+		return r.run(t.Context(), genericiooptions.NewTestIOStreamsDiscard(), retireOptions{output: inFormat("", true)})
 	}}
 }
 
