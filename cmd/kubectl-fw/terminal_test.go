@@ -225,6 +225,31 @@ func TestTerminalOf24Lines(t *testing.T) {
 			}
 			return nil
 		},
+		"get --watch": func(terminal *os.File) error {
+			o := getting(t, "", getOptions{namespace: "shop", watch: true})
+			show, all := o.fleetPrinter(nil, terminal, atNoon), followed{}
+			for _, n := range []int{40, 2, 40} {
+				clear(all)
+				for i := range n {
+					fw := member("shop", fmt.Sprintf("%s%d", strings.Repeat("long-name-", 9), i), waitsForApproval)
+					all[client.ObjectKeyFromObject(fw)] = fw
+				}
+				if err := show(all, nil, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"get NAME --watch": func(terminal *os.File) error {
+			o := getting(t, "", getOptions{namespace: "shop", names: []string{"web"}, watch: true})
+			show := o.treePrinter(nil, terminal, atNoon)
+			for _, fw := range []*v1alpha1.FleetWorkload{of(60, "1/60"), of(2, "2/2"), of(60, "60/60")} {
+				if err := show(fw); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		"migrate --wait": func(terminal *os.File) error {
 			picture := pictureOn(terminal)
 			for _, fw := range []*v1alpha1.FleetWorkload{moves(30), moves(1), moves(30)} {
