@@ -112,6 +112,7 @@ func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 	f.StringVar(&opts.manager, "field-manager", "kubectl", "with --server-side, who applies the file: fields that this manager has set and the file lacks would go")
 	f.BoolVar(&opts.approve, "approve", false, "approve the change that NAME waits with, just as it is printed")
 	opts.output.addFlags(cmd, "wide is not cut at the edge of a terminal; json, yaml and the others print fields; name prints the FleetWorkloads that would change")
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
 	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
 		panic(err) // the flag is registered above
 	}
