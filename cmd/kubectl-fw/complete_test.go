@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -102,9 +103,12 @@ func TestCompletion(t *testing.T) {
 		"status -o ":             "wide " + strings.TrimSuffix(formats, " wide"),
 		"history web -o ":        "wide " + strings.TrimSuffix(formats, " wide"),
 		"migrate --dry-run -o ":  strings.TrimSuffix(formats, " wide"),
-		"backend retire ocm -o ": strings.TrimSuffix(formats, " wide"),
+		"backend retire ocm -o ": "wide " + strings.TrimSuffix(formats, " wide"),
+		"plan web -o ":           "wide " + strings.TrimSuffix(formats, " wide"),
 		"interpret -o ":          strings.TrimSuffix(formats, " wide"),
 		"import -o ":             "yaml report json",
+		"doctor -o ":             "json yaml",
+		"doctor ":                "",
 		"import ":                "--config --from --inventory",
 		"render --backend ":      backends,
 		"render --inventory " + file + " --backend ": "of-file",
@@ -140,6 +144,25 @@ func TestCompletion(t *testing.T) {
 				t.Errorf("offered are %v, want %s; files: %t", got, want, files)
 			}
 		})
+	}
+}
+
+// TestFlagsAreCompleted: each command completes those of its flags that others complete as well.
+func TestFlagsAreCompleted(t *testing.T) {
+	looked := 0
+	for _, command := range leaves(newRoot("kubectl-fw", genericiooptions.NewTestIOStreamsDiscard())) {
+		for _, name := range []string{"output", "operator-namespace", "to", "from", "backend", "cluster"} {
+			if command.LocalNonPersistentFlags().Lookup(name) == nil {
+				continue
+			}
+			looked++
+			if _, completes := command.GetFlagCompletionFunc(name); !completes {
+				t.Errorf("%s does not complete --%s", command.CommandPath(), name)
+			}
+		}
+	}
+	if looked < 20 {
+		t.Errorf("looked at %d flags", looked)
 	}
 }
 

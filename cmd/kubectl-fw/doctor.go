@@ -44,12 +44,13 @@ type doctorOptions struct {
 func newDoctorCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var opts doctorOptions
 	cmd := &cobra.Command{
-		Use:     "doctor [--config FILE]",
-		Short:   "Look for what is wrong with an installation, and say what to do about it",
-		Long:    doctorLong,
-		Example: doctorExample,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd.Context(), flags, streams.Out) },
+		Use:               "doctor [--config FILE]",
+		Short:             "Look for what is wrong with an installation, and say what to do about it",
+		Long:              doctorLong,
+		Example:           doctorExample,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return opts.run(cmd.Context(), flags, streams.Out) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.config, "config", "", "the operator's configuration file, to look at the backends")
@@ -57,6 +58,8 @@ func newDoctorCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 	f.StringVar(&opts.account, "service-account", "fleetworkload", "the operator's ServiceAccount there, for a backend that is the management cluster")
 	f.StringVar(&opts.lease, "leader-election-id", "fleetworkload.fleetworkload.io", "name of the operator's lease")
 	f.StringVarP(&opts.output, "output", "o", "", "json and yaml print the findings as a list")
+	completeOutput(cmd, "json", "yaml")
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
 	return cmd
 }
 

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -182,16 +181,20 @@ type eventsPrinter func(*corev1.EventList) error
 func (o *eventsOptions) printer(out io.Writer, now func() time.Time) (eventsPrinter, error) {
 	format := *o.print.OutputFormat
 	if format == "" || format == "wide" {
-		w, headed := printers.GetNewTabWriter(out), false
+		if !o.wide() {
+			out = sheetOn(out)
+		}
+		w, rows := newRows(out, o.nameColumns()...), [][]string{o.head()}
 		return func(list *corev1.EventList) error {
-			if !headed && len(list.Items) > 0 {
-				fmt.Fprintln(w, strings.Join(o.head(), "\t"))
-				headed = true
+			if len(list.Items) == 0 {
+				return nil
 			}
 			for i := range list.Items {
-				fmt.Fprintln(w, strings.Join(o.row(&list.Items[i], now()), "\t"))
+				rows = append(rows, o.row(&list.Items[i], now()))
 			}
-			return w.Flush()
+			err := w.add(rows)
+			rows = nil
+			return err
 		}, nil
 	}
 	objects, err := o.print.ToPrinter()
@@ -215,6 +218,16 @@ func (o *eventsOptions) printer(out io.Writer, now func() time.Time) (eventsPrin
 }
 
 func (o *eventsOptions) wide() bool { return *o.print.OutputFormat == "wide" }
+
+// nameColumns are those of head that may be long.
+func (o *eventsOptions) nameColumns() (columns []int) {
+	for i, title := range o.head() {
+		if title == "NAMESPACE" || title == "FLEETWORKLOAD" {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
 
 func (o *eventsOptions) head() []string {
 	head := []string{"LAST SEEN", "TYPE", "REASON"}

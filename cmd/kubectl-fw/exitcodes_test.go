@@ -147,6 +147,13 @@ func watchInterrupted(t *testing.T) error {
 	return follow(ctx, c, web, func(*v1alpha1.FleetWorkload) error { return nil }, io.Discard)
 }
 
+func getInterrupted(t *testing.T) error {
+	t.Helper()
+	ctx, c := interruptedWatch(t)
+	o := getting(t, "", getOptions{namespace: "shop", watch: true})
+	return o.follow(ctx, c, genericiooptions.NewTestIOStreamsDiscard(), atNoon)
+}
+
 func eventsInterrupted(t *testing.T) error {
 	t.Helper()
 	ctx, c := interruptedWatch(t)
@@ -178,7 +185,8 @@ func previewed(code int, what string, edit func(*v1alpha1.FleetWorkload)) try {
 		}
 		p := &preview{was: was, next: was.DeepCopy(), program: "kubectl fw"}
 		edit(p.next)
-		return p.write(io.Discard, func(p *preview, edits []string, out io.Writer) error { return p.writeClusters(out, from, edits) })
+		_, err = printedPlan(p, io.Discard, func(p *preview, r *planResult) (bool, error) { return p.decide(from, r) })
+		return err
 	}}
 }
 
@@ -211,7 +219,7 @@ func retiring(code int, dependents []backends.Dependent, fws ...client.Object) t
 	return try{"retire", code, func(t *testing.T) error {
 		t.Helper()
 		r := &retirement{name: "karmada", kind: config.TypeKarmada, backend: &retired{dependents: dependents}, management: fakeClient(t, fws...)}
-		return r.run(t.Context(), genericiooptions.NewTestIOStreamsDiscard(), retireOptions{output: inFormat("", false)})
+		return r.run(t.Context(), genericiooptions.NewTestIOStreamsDiscard(), retireOptions{output: inFormat("", true)})
 	}}
 }
 
@@ -243,14 +251,14 @@ func claims() []claim {
 	}
 	goes := backends.Dependent{Cluster: "m1", Kind: "Secret", Namespace: "shop", Name: "s", Fate: backends.FateRemoved}
 	return []claim{
-		{"The exit code is 0, or 1 after an error or when there is no such FleetWorkload; that of `plan` is 2 when something would change. It is 0 as well when " +
+		{"The exit code is 0, or 1 after an error or when there is no such FleetWorkload; that of `plan` is 2 when something would change. It is 0 as well when `get --watch`, " +
 			"`status --watch` or `events --watch` is interrupted. That a FleetWorkload is not ready is no error:", slices.Concat([]try{
 			line(0, "get"), line(0, "get web"), line(0, "status web"), line(0, "events web"), line(0, "history web"), line(0, "undo web --dry-run"), line(0, "undo web"),
 			line(0, "restart web"), line(0, "suspend web"), line(0, "resume web"), line(0, "migrate web --to ocm"), line(0, "approve waits"),
 			line(1, "get gone"), line(1, "status gone"), line(1, "status gone --watch"), line(1, "events gone"), line(1, "logs gone"), line(1, "history gone"), line(1, "undo gone"),
 			line(1, "restart gone"), line(1, "suspend gone"), line(1, "resume web gone"), line(1, "migrate gone --to ocm"), line(1, "migrate web gone --to ocm"),
 			line(1, "approve gone"), line(1, "plan gone"), line(2, "plan waits"),
-			{"status --watch", 0, watchInterrupted}, {"events --watch", 0, eventsInterrupted},
+			line(1, "get gone --watch"), {"get --watch", 0, getInterrupted}, {"status --watch", 0, watchInterrupted}, {"events --watch", 0, eventsInterrupted},
 		}, mistyped())},
 		{"The exit code is 1 when there are problems.", []try{
 			rehearsing(0, "ocm"), rehearsing(1, "small"), rehearsing(1, "nowhere"), rehearsing(0, "karmada"),

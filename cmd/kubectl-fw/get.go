@@ -33,6 +33,9 @@ const getExample = `  # What needs me?
   # What is it made of?
   kubectl-fw get web -n shop
 
+  # How do they get on?
+  kubectl-fw get -n shop --watch
+
   # Names, for scripts
   kubectl-fw get -n shop -l team=web -o name`
 
@@ -41,10 +44,9 @@ const getPage = 500
 
 type getOptions struct {
 	namespace, selector string
-	everywhere          bool
+	everywhere, watch   bool
 	names               []string
 	print               *genericclioptions.PrintFlags
-	wide                bool
 }
 
 func newGetCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -66,42 +68,57 @@ func newGetCommand(flags *genericclioptions.ConfigFlags, streams genericiooption
 				return fmt.Errorf("--all-namespaces shows all: leave out the names %s, or the flag", strings.Join(args, ", "))
 			}
 			opts.names, opts.namespace = args, namespace
+			if err := opts.checkWatch(); err != nil {
+				return err
+			}
 			c, err := newClient(flags)
 			if err != nil {
 				return err
+			}
+			if opts.watch {
+				return opts.follow(cmd.Context(), c, streams, time.Now)
 			}
 			return opts.get(cmd.Context(), c, streams.Out, time.Now())
 		},
 	}
 	cmd.Flags().BoolVarP(&opts.everywhere, "all-namespaces", "A", false, "show those of all namespaces")
 	cmd.Flags().StringVarP(&opts.selector, "selector", "l", "", "show those whose labels match, such as team=web")
+	cmd.Flags().BoolVarP(&opts.watch, "watch", "w", false, "go on until interrupted: redraw on a terminal, append what changes otherwise")
 	opts.print.AddFlags(cmd)
 	completeOutput(cmd, append(opts.print.AllowedFormats(), "wide")...)
 	return cmd
 }
 
 func (o *getOptions) get(ctx context.Context, c client.Reader, out io.Writer, now time.Time) error {
-	show := func(out io.Writer, list *v1alpha1.FleetWorkloadList, now time.Time) error {
-		if !o.wide {
-			out = sheetOn(out)
-		}
-		return o.table(out, list, now)
+	objects, err := o.objectPrinter()
+	if err != nil {
+		return err
 	}
-	if format := *o.print.OutputFormat; format != "" && format != "wide" {
-		printer, err := o.print.ToPrinter()
-		if err != nil {
-			return fmt.Errorf("--output: %w", err)
-		}
-		show = func(out io.Writer, list *v1alpha1.FleetWorkloadList, _ time.Time) error {
-			return o.objects(printer, list, out)
-		}
-	}
-	o.wide = *o.print.OutputFormat == "wide"
 	list, err := o.list(ctx, c)
 	if err != nil {
 		return err
 	}
-	return show(out, list, now)
+	if objects != nil {
+		return o.objects(objects, list, out)
+	}
+	if !o.wide() {
+		out = sheetOn(out)
+	}
+	return o.table(out, list, now)
+}
+
+func (o *getOptions) wide() bool { return *o.print.OutputFormat == formatWide }
+
+// objectPrinter is that of -o; nil for a text.
+func (o *getOptions) objectPrinter() (printers.ResourcePrinter, error) {
+	if format := *o.print.OutputFormat; format == "" || format == formatWide {
+		return nil, nil
+	}
+	printer, err := o.print.ToPrinter()
+	if err != nil {
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	return printer, nil
 }
 
 // list reads those that are asked for, the first to need a person first.
@@ -123,24 +140,32 @@ func (o *getOptions) list(ctx context.Context, c client.Reader) (*v1alpha1.Fleet
 		}
 		return all, nil
 	}
-	options := []client.ListOption{client.MatchingLabelsSelector{Selector: selector}, client.Limit(getPage)}
-	if !o.everywhere {
-		options = append(options, client.InNamespace(o.namespace))
-	}
 	for {
 		page := &v1alpha1.FleetWorkloadList{}
-		if err := c.List(ctx, page, append(options, client.Continue(all.Continue))...); err != nil {
+		if err := c.List(ctx, page, append(o.ask(selector), client.Limit(getPage), client.Continue(all.Continue))...); err != nil {
 			return nil, fmt.Errorf("list FleetWorkloads: %w", explain(err))
 		}
-		all.Items, all.Continue = append(all.Items, page.Items...), page.Continue
+		all.Items, all.Continue, all.ResourceVersion = append(all.Items, page.Items...), page.Continue, page.ResourceVersion
 		if all.Continue == "" {
 			break
 		}
 	}
-	slices.SortStableFunc(all.Items, func(a, b v1alpha1.FleetWorkload) int {
-		return cmp.Or(cmp.Compare(urgency(&a), urgency(&b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortStableFunc(all.Items, byUrgency)
 	return all, nil
+}
+
+// ask is what the API server is asked for.
+func (o *getOptions) ask(selector labels.Selector) []client.ListOption {
+	options := []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}
+	if !o.everywhere {
+		options = append(options, client.InNamespace(o.namespace))
+	}
+	return options
+}
+
+// byUrgency has those first that need a person first.
+func byUrgency(a, b v1alpha1.FleetWorkload) int {
+	return cmp.Or(cmp.Compare(urgency(&a), urgency(&b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // urgency is 0 for what needs a person, 1 for what is on its way, 2 for what is as it should be.
@@ -180,7 +205,7 @@ func stateOf(fw *v1alpha1.FleetWorkload) (reason, message string) {
 
 func (o *getOptions) table(out io.Writer, list *v1alpha1.FleetWorkloadList, now time.Time) error {
 	if len(o.names) == 1 && len(list.Items) == 1 {
-		return writeTree(out, &list.Items[0], now, o.wide)
+		return writeTree(out, &list.Items[0], now, o.wide())
 	}
 	if len(list.Items) == 0 {
 		where := "in namespace " + o.namespace
@@ -191,31 +216,13 @@ func (o *getOptions) table(out io.Writer, list *v1alpha1.FleetWorkloadList, now 
 		return nil
 	}
 	_, edged := out.(*sheet)
-	name, head := 0, []string{"NAME", "KIND", "BACKEND", "READY", "CLUSTERS", "STATUS", "AGE"}
-	if o.everywhere {
-		name, head = 1, append([]string{"NAMESPACE"}, head...)
-	}
-	if o.wide {
-		head = append(head, "REVISION", "MIGRATION")
-	}
-	rows := [][]string{append(head, "MESSAGE")}
-	counts := map[string]int{}
+	rows, counts := [][]string{o.head()}, map[string]int{}
 	for i := range list.Items {
-		fw := &list.Items[i]
-		reason, message := stateOf(fw)
+		reason, _ := stateOf(&list.Items[i])
 		counts[reason]++
-		row := []string{fw.Name, workloadKind(fw), backendOf(fw), orNone(fw.Status.Ready), orNone(fw.Status.ClustersReady), reason, age(&fw.CreationTimestamp, now)}
-		if o.everywhere {
-			row = append([]string{fw.Namespace}, row...)
-		}
-		if o.wide {
-			row = append(row, orNone(fw.Status.Revision), migrationOf(fw))
-		} else if !edged {
-			message = begin(message)
-		}
-		rows = append(rows, append(row, orNone(message)))
+		rows = append(rows, o.row(&list.Items[i], now, edged))
 	}
-	if err := writeRows(out, rows, name); err != nil {
+	if err := writeRows(out, rows, o.nameColumn()); err != nil {
 		return err
 	}
 	var parts []string
@@ -224,6 +231,40 @@ func (o *getOptions) table(out io.Writer, list *v1alpha1.FleetWorkloadList, now 
 	}
 	fmt.Fprintf(out, "\n%s: %s\n", counted(len(list.Items), "FleetWorkload", "FleetWorkloads"), strings.Join(parts, ", "))
 	return nil
+}
+
+func (o *getOptions) head() []string {
+	head := []string{"NAME", "KIND", "BACKEND", "READY", "CLUSTERS", "STATUS", "AGE"}
+	if o.everywhere {
+		head = append([]string{"NAMESPACE"}, head...)
+	}
+	if o.wide() {
+		head = append(head, "REVISION", "MIGRATION")
+	}
+	return append(head, "MESSAGE")
+}
+
+// nameColumn is that of the name.
+func (o *getOptions) nameColumn() int { return slices.Index(o.head(), "NAME") }
+
+// row is one of the table. edged is true when something else keeps it short.
+func (o *getOptions) row(fw *v1alpha1.FleetWorkload, now time.Time, edged bool) []string {
+	reason, message := stateOf(fw)
+	if !o.wide() && !edged {
+		message = begin(message)
+	}
+	return o.cells(fw, now, reason, message)
+}
+
+func (o *getOptions) cells(fw *v1alpha1.FleetWorkload, now time.Time, reason, message string) []string {
+	row := []string{fw.Name, workloadKind(fw), backendOf(fw), orNone(fw.Status.Ready), orNone(fw.Status.ClustersReady), reason, age(&fw.CreationTimestamp, now)}
+	if o.everywhere {
+		row = append([]string{fw.Namespace}, row...)
+	}
+	if o.wide() {
+		row = append(row, orNone(fw.Status.Revision), migrationOf(fw))
+	}
+	return append(row, orNone(message))
 }
 
 // begin keeps the rows of a table short where there is no edge that does. The whole message is in -o wide, and in status.
@@ -260,22 +301,23 @@ func migrationOf(fw *v1alpha1.FleetWorkload) string {
 
 // objects prints the whole objects: one alone as itself, several as a list, names one by one.
 func (o *getOptions) objects(printer printers.ResourcePrinter, list *v1alpha1.FleetWorkloadList, out io.Writer) error {
-	for i := range list.Items {
-		fw := &list.Items[i]
-		fw.Status = unpacked(fw.Status)
-		fw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetWorkload"))
-		if *o.print.OutputFormat == "name" {
-			if err := printer.PrintObj(fw, out); err != nil {
+	if len(o.names) == 1 && len(list.Items) == 1 || *o.print.OutputFormat == "name" {
+		for i := range list.Items {
+			if err := printer.PrintObj(whole(&list.Items[i]), out); err != nil {
 				return err
 			}
 		}
-	}
-	if *o.print.OutputFormat == "name" {
 		return nil
 	}
-	var object runtime.Object = list
-	if len(o.names) == 1 && len(list.Items) == 1 {
-		object = &list.Items[0]
+	for i := range list.Items {
+		whole(&list.Items[i])
 	}
-	return printer.PrintObj(object, out)
+	return printer.PrintObj(list, out)
+}
+
+// whole is a FleetWorkload as it is printed: with its kind, and its status in plain words.
+func whole(fw *v1alpha1.FleetWorkload) *v1alpha1.FleetWorkload {
+	fw.Status = unpacked(fw.Status)
+	fw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetWorkload"))
+	return fw
 }

@@ -80,8 +80,8 @@ func (o historyOptions) check() error {
 }
 
 func (o historyOptions) write(out io.Writer, p *past, now time.Time) error {
-	if o.output.isText() && !o.output.isWide() {
-		out = sheetOn(out)
+	if o.output.isText() {
+		out = o.output.sheet(out)
 	}
 	if o.revision == 0 {
 		if o.output.isText() {

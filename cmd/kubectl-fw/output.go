@@ -59,6 +59,14 @@ func (o *output) isText() bool {
 	return o.isWide() || o.format() == "" && (template == nil || *template == "")
 }
 
+// sheet is where a text is written: on a terminal it has an edge, unless all that is known is asked for.
+func (o *output) sheet(out io.Writer) io.Writer {
+	if o.isWide() {
+		return out
+	}
+	return sheetOn(out)
+}
+
 // check refuses formats that there are not, and templates that cannot be read.
 func (o *output) check() error {
 	if o.isText() || o.printer != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -44,6 +42,8 @@ The operator then says what becomes of clusters. It is asked through an annotati
 answered; so that takes the right to patch the FleetWorkload, and one that is there. With --config FILE, the operator's configuration, the backends are read from
 here, with the operator's Secrets, and nothing is written: that works for a new FleetWorkload, too.
 
+-o json and -o yaml print the same as fields. Of a file they are a list.
+
 The exit code is 0 when nothing would change, 2 when something would, and 1 after an error, or when a change would be refused or held.`
 
 const planExample = `  # What does the change come to that waits? It is fine.
@@ -52,6 +52,9 @@ const planExample = `  # What does the change come to that waits? It is fine.
 
   # What would change?
   kubectl-fw plan -f web.yaml
+
+  # The same for scripts
+  kubectl-fw plan -f web.yaml -o json
 
   # The same of a new one, by who may read the operator's Secrets
   kubectl-fw plan -f web.yaml --config operator.yaml
@@ -73,10 +76,11 @@ type planOptions struct {
 	serverSide bool
 	manager    string
 	approve    bool
+	output     *output
 }
 
 func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	var opts planOptions
+	opts := planOptions{output: newOutput(true)}
 	cmd := &cobra.Command{
 		Use:               "plan (NAME | -f FILE)",
 		Aliases:           []string{"diff"},
@@ -96,7 +100,7 @@ func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 			if err != nil {
 				return err
 			}
-			return planOf(cmd.Context(), c, key, opts.approve, cmd.Root().DisplayName(), streams.Out)
+			return opts.planOf(cmd.Context(), c, key, cmd.Root().DisplayName(), streams)
 		},
 	}
 	f := cmd.Flags()
@@ -107,6 +111,8 @@ func newPlanCommand(flags *genericclioptions.ConfigFlags, streams genericiooptio
 	f.BoolVar(&opts.serverSide, "server-side", false, "apply as kubectl apply --server-side does")
 	f.StringVar(&opts.manager, "field-manager", "kubectl", "with --server-side, who applies the file: fields that this manager has set and the file lacks would go")
 	f.BoolVar(&opts.approve, "approve", false, "approve the change that NAME waits with, just as it is printed")
+	opts.output.addFlags(cmd, "wide is not cut at the edge of a terminal; json, yaml and the others print fields; name prints the FleetWorkloads that would change")
+	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
 	if err := cmd.MarkFlagFilename("filename", "yaml", "yml", "json"); err != nil {
 		panic(err) // the flag is registered above
 	}
@@ -123,41 +129,58 @@ func (o planOptions) run(cmd *cobra.Command, flags *genericclioptions.ConfigFlag
 		return err
 	}
 	defer closed()
+	out := o.output.sheet(streams.Out)
+	var all plansOfFile
 	var errs []error
+	var changing []named
 	for i, fw := range fws {
-		if i > 0 {
-			fmt.Fprintln(streams.Out)
+		if i > 0 && o.output.isText() {
+			fmt.Fprintln(out)
 		}
-		p, err := o.preview(cmd.Context(), c, fw)
-		if err == nil {
-			p.program = cmd.Root().DisplayName()
-			err = p.write(streams.Out, comesTo)
+		r, err := o.resultOf(cmd, c, fw, comesTo)
+		all.FleetWorkloads, changing = append(all.FleetWorkloads, r), append(changing, r.changing()...)
+		if o.output.isText() {
+			err = errors.Join(err, r.writeOfFile(out))
 		}
-		if err != nil {
+		if err = r.ended(err); err != nil {
 			err = fmt.Errorf("FleetWorkload %s/%s: %w", fw.Namespace, fw.Name, err)
 		}
 		errs = append(errs, err)
 	}
+	if !o.output.isText() {
+		errs = append(errs, o.output.write(streams.Out, all, changing...))
+	}
 	return worst(errs)
 }
 
-// clustersWriter prints what becomes of clusters. It fails with somethingChanges when anything would change there.
-type clustersWriter func(p *preview, edits []string, out io.Writer) error
+func (o planOptions) resultOf(cmd *cobra.Command, c client.Client, fw *v1alpha1.FleetWorkload, comesTo outcomeOf) (*planResult, error) {
+	p, err := o.preview(cmd.Context(), c, fw)
+	if err != nil {
+		r := newPlanResult(fw)
+		r.fail(err)
+		return r, err
+	}
+	p.program = cmd.Root().DisplayName()
+	return p.result(comesTo)
+}
+
+// outcomeOf finds out what becomes of clusters, and notes it in the result. It tells whether anything would change there.
+type outcomeOf func(p *preview, r *planResult) (changes bool, err error)
 
 // source is who says what a FleetWorkload comes to on clusters: the operator, asked through the FleetWorkload itself, or with its configuration
 // its own code, run here.
 func (o planOptions) source(ctx context.Context, flags *genericclioptions.ConfigFlags) (
-	c client.Client, comesTo clustersWriter, closed func(), err error,
+	c client.Client, comesTo outcomeOf, closed func(), err error,
 ) {
 	if o.config == "" {
 		c, err := newClient(flags)
-		return c, func(p *preview, edits []string, out io.Writer) error { return p.ask(ctx, c, edits, out) }, func() {}, err
+		return c, func(p *preview, r *planResult) (bool, error) { return false, p.ask(ctx, c, r) }, func() {}, err
 	}
 	live, err := openLive(ctx, flags, o.config, o.operatorNamespace)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return live.client, func(p *preview, edits []string, out io.Writer) error { return p.writeClusters(out, live, edits) }, live.close, nil
+	return live.client, func(p *preview, r *planResult) (bool, error) { return p.decide(live, r) }, live.close, nil
 }
 
 // worst are the errors but those that only say that something changes; if there are no others, one of these.
@@ -241,8 +264,15 @@ func patched(ctx context.Context, c client.Client, obj *unstructured.Unstructure
 	return c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 }
 
-// write prints what would change, and fails with somethingChanges when anything would. comesTo prints what that makes of clusters.
-func (p *preview) write(out io.Writer, comesTo clustersWriter) error {
+// result is what would change. comesTo finds out what that makes of clusters.
+func (p *preview) result(comesTo outcomeOf) (*planResult, error) {
+	r := newPlanResult(p.next)
+	err := p.fill(r, comesTo)
+	r.fail(err)
+	return r, err
+}
+
+func (p *preview) fill(r *planResult, comesTo outcomeOf) error {
 	if !p.next.DeletionTimestamp.IsZero() {
 		return errors.New("it is being deleted: nothing else becomes of it")
 	}
@@ -250,50 +280,33 @@ func (p *preview) write(out io.Writer, comesTo clustersWriter) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s/%s on backend %s\n", p.next.Namespace, p.next.Name, p.next.Spec.Backend)
-	switch {
-	case p.was == nil:
-		fmt.Fprintln(out, "it is new")
-	case len(edits) == 0:
-		fmt.Fprintln(out, "nothing of it changes")
-	default:
-		writeLines(out, "what changes of it", edits)
+	if r.New = p.was == nil; !r.New {
+		r.Edits = orEmpty(edits)
 	}
-	if message, elsewhere := p.elsewhere(); elsewhere {
-		fmt.Fprintln(out, message)
-	} else if err := comesTo(p, edits, out); err != nil {
-		return err
+	changes := r.New || len(edits) > 0
+	if r.Elsewhere = p.elsewhere(); r.Elsewhere == "" {
+		there, err := comesTo(p, r)
+		if err != nil {
+			return err
+		}
+		changes = changes || there
 	}
-	if p.was == nil || len(edits) > 0 {
-		return somethingChanges
-	}
+	r.Changes = changes
 	return nil
 }
 
-// writeClusters prints what becomes of clusters, and fails with somethingChanges when anything does.
-func (p *preview) writeClusters(out io.Writer, from source, edits []string) error {
+// decide finds out what becomes of clusters with the operator's own code.
+func (p *preview) decide(from source, r *planResult) (changes bool, err error) {
 	comesTo, err := p.comesTo(from)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := writePlan(out, comesTo.rows); err != nil {
-		return err
-	}
-	travels := comesTo.travels(edits)
-	if err := writeCompanions(out, travels, 0); err != nil {
-		return err
-	}
-	writeLater(out, comesTo.rows, travels)
-	if len(comesTo.unread) > 0 {
-		fmt.Fprintln(out)
-	}
+	r.Clusters, r.Companions = orEmpty(comesTo.clusters), comesTo.travels(r.Edits)
+	r.Follows = later(r.Clusters, r.Companions)
 	for _, kind := range comesTo.unread {
-		fmt.Fprintf(out, "note: you may not read %s objects in this namespace: those that pods refer to are sent along, and are not looked at here\n", kind)
+		r.Notes = append(r.Notes, fmt.Sprintf("you may not read %s objects in this namespace: those that pods refer to are sent along, and are not looked at here", kind))
 	}
-	if comesTo.changes() {
-		return somethingChanges
-	}
-	return nil
+	return comesTo.changes(), nil
 }
 
 // edits are what changes of the FleetWorkload, a line each.
@@ -330,31 +343,23 @@ func unshipped(spec v1alpha1.FleetWorkloadSpec) (map[string]any, error) {
 	return rest, nil
 }
 
-// elsewhere says why clusters are not looked at: a hand-over has a dry run of its own.
-func (p *preview) elsewhere() (message string, is bool) {
+// elsewhere says why clusters are not looked at, if they are not: a hand-over has a dry run of its own.
+func (p *preview) elsewhere() string {
 	has := p.next.Status.Backend
 	switch {
 	case pass.HandsOver(p.next):
-		return "it is being handed over: edits wait until that is over. Follow it with: " + commandFor(p.program, "status", p.next), true
+		return "it is being handed over: edits wait until that is over. Follow it with: " + commandFor(p.program, "status", p.next)
 	case has != "" && has != p.next.Spec.Backend:
 		return fmt.Sprintf("it would be handed over from backend %s, without touching a pod. What stands against it, and how it would go: %s --to %s --dry-run --config FILE",
-			has, commandFor(p.program, "migrate", p.next), p.next.Spec.Backend), true
+			has, commandFor(p.program, "migrate", p.next), p.next.Spec.Backend)
 	default:
-		return "", false
+		return ""
 	}
-}
-
-// planRow is what would become of a cluster.
-type planRow struct {
-	cluster, action, replicas, why string
-	changes                        bool
-	// does is the action; empty when nothing is done.
-	does v1alpha1.PlannedAction
 }
 
 // outcome is what a spec would come to.
 type outcome struct {
-	rows       []planRow
+	clusters   []planCluster
 	companions []pass.PlannedCompanion
 	// unread are the kinds of what pods refer to that who asks may not read. Nothing is said of those.
 	unread []string
@@ -379,10 +384,10 @@ func (b backend) planned(fw *v1alpha1.FleetWorkload, kinds *interpreter.Registry
 	out := &outcome{}
 	d, err := b.decideReadable(fw, kinds, out)
 	if err != nil {
-		return nil, fmt.Errorf("it would not be carried out: %w", err)
+		return nil, refusal(err.Error())
 	}
 	for _, r := range d.Rows(fw.Status.Placement) {
-		out.rows = append(out.rows, planned(r))
+		out.clusters = append(out.clusters, plannedOn(r))
 	}
 	out.companions = slices.DeleteFunc(d.Companions(true), func(c pass.PlannedCompanion) bool {
 		return c.Shared && slices.Contains(out.unread, c.Kind)
@@ -416,7 +421,9 @@ func (b backend) decideReadable(fw *v1alpha1.FleetWorkload, kinds *interpreter.R
 
 // changes tells whether anything would change on a cluster.
 func (o *outcome) changes() bool {
-	return slices.ContainsFunc(o.rows, func(r planRow) bool { return r.changes }) || slices.ContainsFunc(o.companions, pass.PlannedCompanion.Acts)
+	nothing := []clusterAction{clusterHold, clusterLeave, clusterNone}
+	return slices.ContainsFunc(o.clusters, func(c planCluster) bool { return !slices.Contains(nothing, c.Action) }) ||
+		slices.ContainsFunc(o.companions, pass.PlannedCompanion.Acts)
 }
 
 // travels are the rows of companions. What an edit of the spec says already is not repeated.
@@ -430,57 +437,4 @@ func (o *outcome) travels(edits []string) []v1alpha1.PlannedCompanion {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// planned words what becomes of a cluster.
-func planned(r pass.Row) planRow {
-	row := planRow{cluster: r.Cluster, replicas: number(r.Replicas), why: string(r.Reason), changes: r.Action != "", does: r.Action}
-	if before := number(r.ReplicasBefore); r.ReplicasBefore != nil && before != row.replicas {
-		row.replicas = before + " -> " + row.replicas
-	}
-	switch {
-	case r.Held:
-		row.action = "hold"
-	case r.Unsaid:
-		row.action = "leave as it is"
-	case r.Conflict:
-		row.action, row.why = "none", "somebody else's object of that name is there"
-	default:
-		row.action, row.why = actionWords(r.Action), cmp.Or(row.why, becauseOf[r.Action])
-	}
-	if r.Action == v1alpha1.PlannedRemove {
-		row.replicas = number(r.ReplicasBefore)
-	}
-	return row
-}
-
-// becauseOf says more of an action.
-var becauseOf = map[v1alpha1.PlannedAction]string{
-	v1alpha1.PlannedAdopt: "it is there already", v1alpha1.PlannedCreateOrAdopt: "what is there of that name is taken over",
-}
-
-// actionWords are an action as people say it.
-func actionWords(action v1alpha1.PlannedAction) string {
-	switch action {
-	case "":
-		return "none"
-	case v1alpha1.PlannedCreateOrAdopt:
-		return "create, or adopt"
-	default:
-		return strings.ToLower(string(action))
-	}
-}
-
-func writePlan(out io.Writer, rows []planRow) error {
-	fmt.Fprintln(out)
-	if len(rows) == 0 {
-		fmt.Fprintln(out, "no cluster has anything of it")
-		return nil
-	}
-	w := printers.GetNewTabWriter(out)
-	fmt.Fprintln(w, "CLUSTER\tACTION\tREPLICAS\tWHY")
-	for _, r := range rows {
-		fmt.Fprintln(w, strings.Join([]string{r.cluster, r.action, r.replicas, orNone(r.why)}, "\t"))
-	}
-	return w.Flush()
 }

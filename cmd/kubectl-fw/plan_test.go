@@ -57,28 +57,30 @@ func TestPlan(t *testing.T) {
 		taken bool
 		// fails is in the error; empty when something changes, "-" when nothing does.
 		fails string
+		// result is true when what -o json prints is compared as well.
+		result bool
 	}{
-		"same":     {fails: "-"},
+		"same":     {result: true, fails: "-"},
 		"image":    {edits: []func(*v1alpha1.FleetWorkload){image}},
 		"scaled":   {edits: []func(*v1alpha1.FleetWorkload){replicas(18)}},
 		"narrower": {edits: []func(*v1alpha1.FleetWorkload){on("member1", "member2")}},
-		"secret": {was: []func(*v1alpha1.FleetWorkload){secret("b25l")}, edits: []func(*v1alpha1.FleetWorkload){secret("dHdv")},
+		"secret": {result: true, was: []func(*v1alpha1.FleetWorkload){secret("b25l")}, edits: []func(*v1alpha1.FleetWorkload){secret("dHdv")},
 			there: `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"keys","namespace":"shop"},"data":{"password":"b25l"}}]`},
 		"companions": {edits: []func(*v1alpha1.FleetWorkload){refers, secret("dHdv")}, sources: `[
 			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"debug","app.yaml":"a: 1\nb: 3\n"}},
 			{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop"},"data":{"token":"dHdv"}}]`,
-			there: `[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"info","app.yaml":"a: 1\nb: 2\n"}},
+			result: true, there: `[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"info","app.yaml":"a: 1\nb: 2\n"}},
 			{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop"},"data":{"token":"b25l"}},
 			{"apiVersion":"v1","kind":"Service","metadata":{"name":"old","namespace":"shop"}}]`},
-		"missing": {edits: []func(*v1alpha1.FleetWorkload){refers}, sources: `[
+		"missing": {result: true, edits: []func(*v1alpha1.FleetWorkload){refers}, sources: `[
 			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"}}]`},
-		"unread": {edits: []func(*v1alpha1.FleetWorkload){refers}, forbidden: "Secret", sources: `[
+		"unread": {result: true, edits: []func(*v1alpha1.FleetWorkload){refers}, forbidden: "Secret", sources: `[
 			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"level":"debug"}}]`,
 			there: `[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop"},"data":{"token":"b25l"}}]`},
 		"taken":   {edits: []func(*v1alpha1.FleetWorkload){secret("dHdv")}, taken: true, fails: "FleetWorkload shop/other has Secret keys on member2 already"},
-		"suspend": {edits: []func(*v1alpha1.FleetWorkload){on("member1"), image, suspend}},
-		"new":     {fresh: true, report: nothing},
-		"moves":   {edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" }}},
+		"suspend": {result: true, edits: []func(*v1alpha1.FleetWorkload){on("member1"), image, suspend}},
+		"new":     {result: true, fresh: true, report: nothing},
+		"moves":   {result: true, edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend = "ocm" }}},
 		"moving": {was: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) {
 			fw.Status.Migration, fw.Spec.Backend = moving(t).Status.Migration, "ocm"
 		}},
@@ -86,8 +88,8 @@ func TestPlan(t *testing.T) {
 		// Nobody remembers what the clusters were asked for, so that nobody knows that the edit asks for less.
 		"held": {forgotten: true, edits: []func(*v1alpha1.FleetWorkload){on("member1", "member2")},
 			fails: "this would take 3 of 12 replicas away, which no change of the spec asks for; nothing was changed"},
-		"unknown": {edits: []func(*v1alpha1.FleetWorkload){on("member1", "membr2")}, fails: `spec.placement.clusters.names[1] "membr2"`},
-		"nowhere": {edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend, fw.Status.Backend = "argo", "" }}, fails: `spec.backend "argo": no such backend`},
+		"unknown": {result: true, edits: []func(*v1alpha1.FleetWorkload){on("member1", "membr2")}, fails: `spec.placement.clusters.names[1] "membr2"`},
+		"nowhere": {result: true, edits: []func(*v1alpha1.FleetWorkload){func(fw *v1alpha1.FleetWorkload) { fw.Spec.Backend, fw.Status.Backend = "argo", "" }}, fails: `spec.backend "argo": no such backend`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			was := moving(t, append([]func(*v1alpha1.FleetWorkload){resting}, test.was...)...)
@@ -117,14 +119,28 @@ func TestPlan(t *testing.T) {
 				p.was, p.next.Status = nil, v1alpha1.FleetWorkloadStatus{}
 			}
 			var out bytes.Buffer
-			switch err := p.write(&out, func(p *preview, edits []string, out io.Writer) error { return p.writeClusters(out, from, edits) }); {
+			r, err := printedPlan(p, &out, func(p *preview, r *planResult) (bool, error) { return p.decide(from, r) })
+			switch {
 			case test.fails == "" && !errors.Is(err, somethingChanges), test.fails == "-" && err != nil,
 				len(test.fails) > 1 && (err == nil || !strings.Contains(err.Error(), test.fails)):
 				t.Errorf("the error is %v", err)
 			}
 			compareGolden(t, "plan/"+name+".golden", out.String())
+			if test.result {
+				out.Reset()
+				if err := inFormat("json", true).write(&out, r); err != nil {
+					t.Fatal(err)
+				}
+				compareGolden(t, "plan/"+name+".json", out.String())
+			}
 		})
 	}
+}
+
+// printedPlan prints a preview, and returns the error with which the command ends.
+func printedPlan(p *preview, out io.Writer, comesTo outcomeOf) (*planResult, error) {
+	r, err := p.result(comesTo)
+	return r, r.ended(errors.Join(err, r.writeOfFile(out)))
 }
 
 // holder has the Secret keys on a cluster, in the same namespace and through the same backend.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,14 +25,14 @@ const (
 	takeAwayPatience = 5 * time.Second
 )
 
-// ask has the operator say what becomes of clusters, and prints it.
-func (p *preview) ask(ctx context.Context, c client.Client, edits []string, out io.Writer) error {
+// ask has the operator say what becomes of clusters.
+func (p *preview) ask(ctx context.Context, c client.Client, r *planResult) error {
 	switch {
-	case p.was == nil:
-		fmt.Fprintln(out, "note: what becomes of clusters is not shown: the operator can be asked about a FleetWorkload that is there. "+
+	case r.New:
+		r.Notes = append(r.Notes, "what becomes of clusters is not shown: the operator can be asked about a FleetWorkload that is there. "+
 			"Give --config FILE, or create it with spec.approval: Manual and look at it with plan NAME")
 		return nil
-	case len(edits) == 0:
+	case len(r.Edits) == 0:
 		return nil
 	}
 	answer, err := answered(ctx, c, p.next)
@@ -41,10 +40,11 @@ func (p *preview) ask(ctx context.Context, c client.Client, edits []string, out 
 		return err
 	}
 	if answer.Refused != "" {
-		return fmt.Errorf("it would not be carried out: %s", answer.Refused)
+		return refusal(answer.Refused)
 	}
-	fmt.Fprintln(out, answer.Message)
-	return operatorsPlan{answer.Clusters, answer.Companions, answer.Truncated, answer.CompanionsTruncated}.write(out)
+	r.Message = answer.Message
+	r.tell(answer.Clusters, answer.Truncated, answer.Companions, answer.CompanionsTruncated)
+	return nil
 }
 
 // answered writes the question, waits for its answer, and takes the question away, whatever comes.

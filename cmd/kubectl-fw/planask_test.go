@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -102,7 +101,7 @@ this is the first step; what follows:
 				p.was = nil
 			}
 			var out bytes.Buffer
-			err := p.write(&out, func(p *preview, edits []string, out io.Writer) error { return p.ask(t.Context(), c, edits, out) })
+			_, err := printedPlan(p, &out, func(p *preview, r *planResult) (bool, error) { return false, p.ask(t.Context(), c, r) })
 			if out.String() != test.out {
 				t.Errorf("it prints\n%s, want\n%s", out.String(), test.out)
 			}

@@ -9,53 +9,72 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
 // planOf prints what the operator says that a waiting change comes to, and approves just that if it is asked to.
-func planOf(ctx context.Context, c client.Client, key client.ObjectKey, approves bool, program string, out io.Writer) error {
+func (o planOptions) planOf(ctx context.Context, c client.Client, key client.ObjectKey, program string, streams genericiooptions.IOStreams) error {
 	fw, err := read(ctx, c, key)
 	if err != nil {
 		return err
 	}
-	change := ptr.Deref(fw.Status.Change, v1alpha1.ChangeStatus{})
 	switch {
 	case fw.Spec.Approval != v1alpha1.ApprovalPolicyManual:
 		return fmt.Errorf("FleetWorkload %s: spec.approval is not Manual, so that changes do not wait; with -f FILE it is shown what a file would change", key)
 	case ptr.Deref(fw.Status.ObservedGeneration, 0) != fw.Generation:
 		return fmt.Errorf("FleetWorkload %s: the operator has not looked at the newest spec yet; try again", key)
-	case change.Approval == "" && change.Message != "":
-		return fmt.Errorf("FleetWorkload %s: the change cannot be approved yet: %s", key, change.Message)
-	case change.Approval == "":
-		fmt.Fprintf(out, "%s: no change waits for approval\n", key)
-		return nil
 	}
-	fmt.Fprintf(out, "%s on backend %s\n%s\n", key, fw.Spec.Backend, change.Message)
-	if err := writeEdits(ctx, c, fw, out); err != nil {
+	r, err := waitingChange(ctx, c, fw)
+	if err != nil {
 		return err
 	}
-	told := operatorsPlan{change.Clusters, change.Companions, change.Truncated, change.CompanionsTruncated}
-	if err := told.write(out); err != nil {
+	out, steps := o.output.sheet(streams.Out), streams.ErrOut // what is done is no part of a result for scripts
+	if o.output.isText() {
+		err, steps = r.writeOfChange(out), out
+	} else {
+		err = o.output.write(streams.Out, r, r.changing()...)
+	}
+	switch {
+	case err != nil:
 		return err
+	case r.Refused != "":
+		return fmt.Errorf("FleetWorkload %s: the change cannot be approved yet: %s", key, r.Refused)
+	case r.Changes && o.approve:
+		return approveChange(ctx, c, fw, steps)
+	case r.Changes && o.output.isText():
+		writeCommand(out, fmt.Sprintf("approve it until %s with:", r.ExpiresAt.UTC().Format(time.RFC3339)), commandFor(program, "approve", fw)+" --change "+r.Approval)
 	}
-	fmt.Fprintln(out)
-	if approves {
-		return approveChange(ctx, c, fw, out)
-	}
-	fmt.Fprintf(out, "approve it until %s with: %s --change %s\n",
-		change.ExpiresAt.UTC().Format(time.RFC3339), commandFor(program, "approve", fw), change.Approval)
-	return somethingChanges
+	return r.ended(nil)
 }
 
-// writeEdits prints what differs from what is shipped. Where it goes is in the rows of clusters.
-func writeEdits(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload, out io.Writer) error {
-	if fw.Status.SpecRevision == nil {
-		return nil // it is new
+// waitingChange is the change that waits for approval, or that cannot be approved yet; nothing changes when there is none.
+func waitingChange(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload) (*planResult, error) {
+	r, change := newPlanResult(fw), ptr.Deref(fw.Status.Change, v1alpha1.ChangeStatus{})
+	r.New = fw.Status.SpecRevision == nil
+	if change.Approval == "" && change.Message == "" {
+		r.Edits, r.Clusters = []string{}, []planCluster{}
+		return r, nil
+	}
+	if r.Changes = change.Approval != ""; r.Changes {
+		r.Message, r.Approval, r.ExpiresAt = change.Message, change.Approval, change.ExpiresAt
+	} else {
+		r.Refused = change.Message
+	}
+	if r.Changes || len(change.Clusters)+len(change.Companions) > 0 {
+		r.tell(change.Clusters, change.Truncated, change.Companions, change.CompanionsTruncated)
+	}
+	return r, readEdits(ctx, c, fw, r)
+}
+
+// readEdits notes what differs from what is shipped. Where it goes is in the rows of clusters.
+func readEdits(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload, r *planResult) error {
+	if r.New {
+		return nil
 	}
 	kept := &appsv1.ControllerRevision{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: fw.Namespace, Name: fw.Status.SpecRevision.Name}, kept)
@@ -65,46 +84,15 @@ func writeEdits(ctx context.Context, c client.Client, fw *v1alpha1.FleetWorkload
 	shipped, ours := revisions.Read(fw, kept)
 	switch {
 	case apierrors.IsForbidden(err):
-		fmt.Fprintf(out, "note: what changes of it is not shown: that takes the right to get ControllerRevisions in namespace %s\n", fw.Namespace)
+		r.Notes = append(r.Notes, "what changes of it is not shown: that takes the right to get ControllerRevisions in namespace "+fw.Namespace)
 		return nil
 	case !ours: // or nothing is there
-		fmt.Fprintln(out, "note: what changes of it is not shown: what is shipped was not kept")
+		r.Notes = append(r.Notes, "what changes of it is not shown: what is shipped was not kept")
 		return nil
 	}
 	lines, err := changes(shipped, revisions.Of(&fw.Spec))
-	if err == nil && len(lines) > 0 {
-		writeLines(out, "what changes of it", lines)
-	}
+	r.Edits = orEmpty(lines)
 	return err
-}
-
-// operatorsPlan is what a status says that a spec comes to.
-type operatorsPlan struct {
-	clusters                       []v1alpha1.PlannedCluster
-	companions                     []v1alpha1.PlannedCompanion
-	truncated, companionsTruncated *int32
-}
-
-func (p operatorsPlan) write(out io.Writer) error {
-	rows := make([]planRow, 0, len(p.clusters))
-	for _, c := range p.clusters {
-		rows = append(rows, planned(pass.Row{
-			Cluster: c.Name, Action: c.Action, Replicas: c.Replicas, ReplicasBefore: c.ReplicasBefore, Reason: c.Reason,
-		}))
-	}
-	if len(rows) > 0 {
-		if err := writePlan(out, rows); err != nil {
-			return err
-		}
-	}
-	if more := ptr.Deref(p.truncated, 0); more > 0 {
-		fmt.Fprintf(out, "and %d clusters more\n", more)
-	}
-	if err := writeCompanions(out, p.companions, int(ptr.Deref(p.companionsTruncated, 0))); err != nil {
-		return err
-	}
-	writeLater(out, rows, p.companions)
-	return nil
 }
 
 // approveChange annotates the FleetWorkload with what stands for the change that its status tells of.
@@ -139,6 +127,6 @@ func (o planOptions) check(args []string) error {
 	case len(args) == 1 && (o.file != "" || o.config != ""):
 		return errors.New("NAME shows what the operator says of a change that waits; -f and --config are for a file that is not applied yet")
 	default:
-		return nil
+		return o.output.check()
 	}
 }

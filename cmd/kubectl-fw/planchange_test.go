@@ -113,14 +113,17 @@ this is the first step; what follows:
 			out: "shop/web: no change waits for approval\n"},
 		"nobody can tell": {edit: func(fw *v1alpha1.FleetWorkload) {
 			fw.Status.Change = &v1alpha1.ChangeStatus{Message: "the backend has not chosen clusters yet"}
-		}, approve: true, fail: "the change cannot be approved yet: the backend has not chosen clusters yet"},
+		}, approve: true, out: "shop/web on backend karmada\n", fail: "the change cannot be approved yet: the backend has not chosen clusters yet"},
+		"it cannot be approved yet": {edit: func(fw *v1alpha1.FleetWorkload) { fw.Status.Change.Approval = "" }, approve: true,
+			out:  strings.TrimSuffix(strings.Replace(table, "Remove on member3, Update on member1\n", "", 1), "\n"),
+			fail: "the change cannot be approved yet: Remove on member3, Update on member1"},
 		"the operator is late": {edit: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 4 }, approve: true, fail: "has not looked at the newest spec"},
 		"changes do not wait":  {edit: func(fw *v1alpha1.FleetWorkload) { fw.Spec.Approval = "" }, approve: true, fail: "spec.approval is not Manual"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fakeClient(t, unapproved(t, test.edit))
 			var out bytes.Buffer
-			err := planOf(t.Context(), c, web, test.approve, "kubectl-fw", &out)
+			err := planOptions{approve: test.approve, output: inFormat("", true)}.planOf(t.Context(), c, web, "kubectl-fw", streamsTo(&out, &bytes.Buffer{}))
 			if out.String() != test.out {
 				t.Errorf("printed\n%s, want\n%s", out.String(), test.out)
 			}
@@ -202,7 +205,7 @@ func TestPlanShowsWhatIsEdited(t *testing.T) {
 		"it may not be read":    {forbid(fakeClient(t, fw, kept)), "note: what changes of it is not shown: that takes the right to get ControllerRevisions in namespace shop\n"},
 	} {
 		var out bytes.Buffer
-		if err := planOf(t.Context(), test.client, web, false, "kubectl-fw", &out); !errors.Is(err, somethingChanges) {
+		if err := (planOptions{output: inFormat("", true)}).planOf(t.Context(), test.client, web, "kubectl-fw", streamsTo(&out, &bytes.Buffer{})); !errors.Is(err, somethingChanges) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !strings.Contains(out.String(), "Update on member1\n"+test.want+"\nCLUSTER") || strings.Contains(out.String(), "hunter2") {
@@ -244,5 +247,71 @@ func TestApproveWhatWasSeen(t *testing.T) {
 			fw.Annotations[v1alpha1.AnnotationApproveMigration] != "" {
 			t.Errorf("%s: the annotations are %v", name, fw.Annotations)
 		}
+	}
+}
+
+// TestPlanForScripts: the change as fields. What --approve does is no part of them.
+func TestPlanForScripts(t *testing.T) {
+	const approved = "approved, the change of shop/web is carried out: 5b2f8a7c90e1d346\n"
+	none := func(fw *v1alpha1.FleetWorkload) { fw.Status.Change = &v1alpha1.ChangeStatus{ApprovedHash: "a"} }
+	held := func(fw *v1alpha1.FleetWorkload) {
+		fw.Status.Change = &v1alpha1.ChangeStatus{Message: "the backend has not chosen clusters yet"}
+	}
+	for name, test := range map[string]struct {
+		edit                func(*v1alpha1.FleetWorkload)
+		as                  string
+		approve             bool
+		out, errOut, golden string
+		fail                string // "-" when nothing waits, or it is approved
+	}{
+		"waits":           {edit: companionsChange, as: "json", golden: "plan/change-waits.json"},
+		"waits, as YAML":  {edit: func(*v1alpha1.FleetWorkload) {}, as: "yaml", golden: "plan/change-waits.yaml"},
+		"is held":         {edit: held, as: "json", golden: "plan/change-held.json", fail: "cannot be approved yet: the backend has not chosen"},
+		"nothing waits":   {edit: none, as: "json", golden: "plan/change-none.json", fail: "-"},
+		"its name":        {edit: func(*v1alpha1.FleetWorkload) {}, as: "name", out: "fleetworkload.apps.fleetworkload.io/web\n"},
+		"no name":         {edit: none, as: "name", fail: "-"},
+		"no name is held": {edit: held, as: "name", fail: "cannot be approved yet"},
+		"a template":      {edit: func(*v1alpha1.FleetWorkload) {}, as: "jsonpath={.approval} {.clusters[*].action}", out: "5b2f8a7c90e1d346 Update Remove"},
+		"is approved":     {edit: func(*v1alpha1.FleetWorkload) {}, as: "jsonpath={.changes}", approve: true, out: "true", errOut: approved, fail: "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			o := planOptions{approve: test.approve, output: inFormat(test.as, true)}
+			err := o.planOf(t.Context(), fakeClient(t, unapproved(t, test.edit)), web, "kubectl-fw", streamsTo(&out, &errOut))
+			switch {
+			case test.fail == "" && !errors.Is(err, somethingChanges), test.fail == "-" && err != nil,
+				len(test.fail) > 1 && (err == nil || !strings.Contains(err.Error(), test.fail)):
+				t.Errorf("the error is %v", err)
+			}
+			if errOut.String() != test.errOut {
+				t.Errorf("standard error has %q", errOut.String())
+			}
+			if test.golden != "" {
+				compareGolden(t, test.golden, out.String())
+			} else if out.String() != test.out {
+				t.Errorf("printed %q, want %q", out.String(), test.out)
+			}
+		})
+	}
+}
+
+// TestPlanOfAFileForScripts: each FleetWorkload of a file has its result, also one of which nothing can be said.
+func TestPlanOfAFileForScripts(t *testing.T) {
+	web, _ := shipping(t, replaced("nginx:1.26", "nginx:1.27"))
+	const ours, theirs = "/apis/apps.fleetworkload.io/v1alpha1/namespaces/shop/fleetworkloads/", "cart"
+	kubeconfig := managementWith(t, []string{ours + theirs}, ofKind(v1alpha1.GroupVersion.String(), "FleetWorkload", web))
+	file := "apiVersion: apps.fleetworkload.io/v1alpha1\nkind: FleetWorkload\nmetadata: {name: web}\nspec: {backend: karmada}\n---\n" +
+		"apiVersion: apps.fleetworkload.io/v1alpha1\nkind: FleetWorkload\nmetadata: {name: cart}\nspec: {backend: ocm}\n"
+	args := []string{"--kubeconfig", kubeconfig, "plan", "-f", "-", "-o"}
+	out, _, err := run(t, file, append(args, "json")...)
+	if err == nil || !strings.Contains(err.Error(), "FleetWorkload shop/cart: read it: ") || strings.Contains(err.Error(), "shop/web") {
+		t.Errorf("the error is %v", err)
+	}
+	compareGolden(t, "plan/file.json", out)
+	if out, _, _ = run(t, file, append(args, "jsonpath={.fleetWorkloads[*].changes}")...); out != "false false" {
+		t.Errorf("a template prints %q", out)
+	}
+	if _, _, err := run(t, file, append(args, "picture")...); err == nil || !strings.Contains(err.Error(), `--output "picture": choose wide, json`) {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -19,12 +18,11 @@ func writeCompanions(out io.Writer, rows []v1alpha1.PlannedCompanion, more int) 
 		return nil
 	}
 	fmt.Fprintln(out)
-	w := printers.GetNewTabWriter(out)
-	fmt.Fprintln(w, "COMPANION\tACTION\tCLUSTERS\tWHY")
+	cells := [][]string{{"COMPANION", "ACTION", "CLUSTERS", "WHY"}}
 	for _, r := range rows {
-		fmt.Fprintln(w, strings.Join([]string{titleOf(r), companionAction(r.Action), clustersOf(r), orNone(becauseOfCompanion[r.Reason])}, "\t"))
+		cells = append(cells, []string{titleOf(r), companionAction(r.Action), clustersOf(r), orNone(becauseOfCompanion[r.Reason])})
 	}
-	if err := w.Flush(); err != nil {
+	if err := writeRows(out, cells, 0, 2); err != nil {
 		return fmt.Errorf("print companions: %w", err)
 	}
 	if more > 0 {

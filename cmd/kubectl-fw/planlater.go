@@ -1,21 +1,20 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"slices"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 )
 
 // later are the steps that follow by themselves after what a plan shows, or that wait for something.
-func later(rows []planRow, companions []v1alpha1.PlannedCompanion) (steps []string) {
-	does := func(actions ...v1alpha1.PlannedAction) bool {
-		return slices.ContainsFunc(rows, func(r planRow) bool { return slices.Contains(actions, r.does) })
+func later(clusters []planCluster, companions []v1alpha1.PlannedCompanion) []string {
+	does := func(action v1alpha1.PlannedAction) bool {
+		return slices.ContainsFunc(clusters, func(c planCluster) bool { return c.Action == clusterAction(action) })
 	}
 	because := func(reason v1alpha1.CompanionReason) bool {
 		return slices.ContainsFunc(companions, func(c v1alpha1.PlannedCompanion) bool { return c.Reason == reason })
 	}
+	steps := []string{}
 	for _, step := range []struct {
 		follows bool
 		what    string
@@ -33,12 +32,4 @@ func later(rows []planRow, companions []v1alpha1.PlannedCompanion) (steps []stri
 		}
 	}
 	return steps
-}
-
-// writeLater says what follows after what a plan shows; nothing when that is all.
-func writeLater(out io.Writer, rows []planRow, companions []v1alpha1.PlannedCompanion) {
-	if steps := later(rows, companions); len(steps) > 0 {
-		fmt.Fprintln(out)
-		writeLines(out, "this is the first step; what follows", steps)
-	}
 }

@@ -65,7 +65,7 @@ type retireOptions struct {
 }
 
 func newRetireCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	opts := retireOptions{output: newOutput(false)}
+	opts := retireOptions{output: newOutput(true)}
 	cmd := &cobra.Command{
 		Use:               "retire BACKEND --config FILE",
 		Short:             "Say whether a backend may be switched off, and what would go with it",
@@ -92,7 +92,7 @@ func newRetireCommand(flags *genericclioptions.ConfigFlags, streams genericioopt
 		"kubeconfig of an administrator of the backend; the operator's own, which the configuration names, may not see everything")
 	f.BoolVar(&opts.preserve, "preserve", false, "have what others have brought to clusters stay there")
 	f.BoolVar(&opts.dryRun, "dry-run", false, "with --preserve: say what would be written, and write nothing")
-	opts.output.addFlags(cmd, "Print fields instead of a text; name prints the FleetWorkloads that depend on the backend")
+	opts.output.addFlags(cmd, "wide is not cut at the edge of a terminal; json, yaml and the others print fields; name prints the FleetWorkloads that depend on the backend")
 	_ = cmd.MarkFlagRequired("config") // the flag exists
 	completeFlag(cmd, "operator-namespace", completeNamespaces(flags))
 	return cmd

@@ -125,7 +125,7 @@ func TestRetire(t *testing.T) {
 				management: fake.NewClientBuilder().WithScheme(known).WithObjects(objects...).Build(),
 			}
 			var out, errOut bytes.Buffer
-			test.opts.output = inFormat(test.as, false)
+			test.opts.output = inFormat(test.as, true)
 			err := r.run(t.Context(), streamsTo(&out, &errOut), test.opts)
 			if (err == nil) != test.free {
 				t.Errorf("error %v, free: %v", err, test.free)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -73,7 +72,7 @@ func compareOwners(a, b backends.Owner) int {
 }
 
 func (r *retirement) run(ctx context.Context, streams genericiooptions.IOStreams, o retireOptions) error {
-	steps := streams.Out
+	steps := o.output.sheet(streams.Out)
 	if !o.output.isText() {
 		steps = streams.ErrOut // they are no part of the result
 	}
@@ -182,7 +181,7 @@ type broughtFor struct {
 // print prints what stands against switching the backend off, as a text or for scripts.
 func (s standing) print(out io.Writer, as *output) error {
 	if as.isText() {
-		return s.write(out)
+		return s.write(as.sheet(out))
 	}
 	result := retireResult{
 		Backend: s.backend, Type: s.kind, MayBeSwitchedOff: s.free(), Left: s.left(), FleetWorkloads: []dependingOnIt{}, Objects: []goingWithIt{},
@@ -238,13 +237,13 @@ func lastSteps(kind config.Type) string {
 }
 
 func (s standing) writeFleetWorkloads(out io.Writer) error {
-	w := printers.GetNewTabWriter(out)
-	fmt.Fprintln(w, "NAMESPACE\tNAME\tWHY")
+	rows := [][]string{{"NAMESPACE", "NAME", "WHY"}}
 	for _, fw := range s.fleetWorkloads() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", fw.namespace, fw.name, s.at[fw])
+		rows = append(rows, []string{fw.namespace, fw.name, s.at[fw]})
 	}
-	fmt.Fprintln(w)
-	return w.Flush()
+	err := writeRows(out, rows, 0, 1)
+	fmt.Fprintln(out)
+	return err
 }
 
 // fleetWorkloads are those that depend on the backend, in their order.
@@ -264,18 +263,18 @@ func sorted(dependents []backends.Dependent) []backends.Dependent {
 }
 
 func writeDependents(out io.Writer, dependents []backends.Dependent) error {
-	w := printers.GetNewTabWriter(out)
-	fmt.Fprintln(w, "CLUSTER\tOBJECT\tBROUGHT BY\tCAN STAY\tNOTE")
+	rows := [][]string{{"CLUSTER", "OBJECT", "BROUGHT BY", "CAN STAY", "NOTE"}}
 	for _, d := range sorted(dependents) {
 		stays := "no"
 		if d.Preserve != "" {
 			stays = "--preserve"
 		}
 		object := title(backends.Owner{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name})
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Cluster, object, title(d.Owner), stays, orNone(d.Note))
+		rows = append(rows, []string{d.Cluster, object, title(d.Owner), stays, orNone(d.Note)})
 	}
-	fmt.Fprintln(w)
-	return w.Flush()
+	err := writeRows(out, rows, 0, 1, 2)
+	fmt.Fprintln(out)
+	return err
 }
 
 // title is an object's kind and name.

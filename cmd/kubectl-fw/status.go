@@ -77,9 +77,7 @@ func printerFor(opts statusOptions, out io.Writer) (printer, error) {
 	case opts.watch:
 		return watchPrinter(out, wide), nil
 	default:
-		if !wide {
-			out = sheetOn(out)
-		}
+		out = opts.output.sheet(out)
 		return func(fw *v1alpha1.FleetWorkload) error { return writeTable(out, fw, time.Now(), wide) }, nil
 	}
 }
@@ -105,16 +103,22 @@ func notFound(key client.ObjectKey) error {
 	return fmt.Errorf("FleetWorkload %q not found in namespace %q; choose the namespace with -n", key.Name, key.Namespace)
 }
 
-// watchPrinter replaces what it drew before on a terminal, and appends under the time otherwise.
+// watchPrinter shows each state of a FleetWorkload as a table.
 func watchPrinter(out io.Writer, wide bool) printer {
+	return pictures(out, time.Now, func(on io.Writer, fw *v1alpha1.FleetWorkload, at time.Time) error {
+		return writeTable(on, fw, at, wide)
+	})
+}
+
+// pictures replaces what it drew before on a terminal, and appends under the time otherwise.
+func pictures(out io.Writer, now func() time.Time, draw func(on io.Writer, fw *v1alpha1.FleetWorkload, at time.Time) error) printer {
 	screen, picture := isTerminal(out), &inPlace{out: out}
 	return func(fw *v1alpha1.FleetWorkload) error {
-		now := time.Now()
-		draws := func(on io.Writer) error { return writeTable(on, fw, now, wide) }
+		at := now()
 		if screen {
-			return picture.draw(false, draws)
+			return picture.draw(false, func(on io.Writer) error { return draw(on, fw, at) })
 		}
-		fmt.Fprintf(out, "--- %s\n", now.Format(time.TimeOnly))
-		return draws(out)
+		fmt.Fprintf(out, "--- %s\n", at.Format(time.TimeOnly))
+		return draw(out, fw, at)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -131,40 +132,84 @@ func (t *edgedTable) Flush() error {
 	return nil
 }
 
-// shortestName is how much of a name a table leaves at least.
-const shortestName = 16
-
-// writeRows writes a table whose first row is its head. On a sheet the names of one column are shortened as far as it takes to have all columns begin
-// before the edge: one long name would push the others out.
-func writeRows(out io.Writer, rows [][]string, names int) error {
-	if on, is := out.(*sheet); is {
-		most := max(shortestName, on.columns-widthWithout(rows, names))
-		for _, row := range rows {
-			row[names] = middleOut(row[names], most)
-		}
+// writeCommand writes what to type next, behind what it is for. On a sheet without room for both it gets a line of its own, which is not folded: the
+// beginning of a command may be a command, too.
+func writeCommand(out io.Writer, head, command string) {
+	if on, is := out.(*sheet); is && utf8.RuneCountInString(head+" "+command) > on.columns {
+		fmt.Fprintln(out, head)
+		fmt.Fprintln(on.out, command)
+		return
 	}
-	w := newTable(out)
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
+	fmt.Fprintln(out, head, command)
 }
 
-// widthWithout is how many columns a table takes with nothing in one of its columns, and the head alone of the last one.
-func widthWithout(rows [][]string, names int) (width int) {
-	const between = 3
-	for i, head := range rows[0] {
-		widest := utf8.RuneCountInString(head)
-		for _, row := range rows {
-			if i < len(rows[0])-1 {
-				widest = max(widest, utf8.RuneCountInString(row[i]))
-			}
+const (
+	// shortestName is how much of a name a table leaves at least.
+	shortestName = 16
+	// shortestMessage is how much a long name leaves of the last column.
+	shortestMessage = 24
+)
+
+// writeRows writes a table whose first row is its head, with names in some of its columns.
+func writeRows(out io.Writer, rows [][]string, names ...int) error {
+	return newRows(out, names...).add(rows)
+}
+
+// rowsTable is a table that may get more rows later, in the columns of the first ones. On a sheet names are shortened as far as it takes to have all
+// columns begin before the edge: one long name would push the others out.
+type rowsTable struct {
+	table
+	edge  *sheet // nil where there is none
+	names []int
+	most  []int // columns for each of names
+}
+
+func newRows(out io.Writer, names ...int) *rowsTable {
+	on, _ := out.(*sheet)
+	return &rowsTable{table: newTable(out), edge: on, names: names}
+}
+
+// add writes rows. The first one of all is the head.
+func (t *rowsTable) add(rows [][]string) error {
+	if t.edge != nil && t.most == nil && len(rows) > 0 {
+		t.most = roomFor(rows, t.names, t.edge.columns)
+	}
+	for _, row := range rows {
+		for i, most := range t.most {
+			row[t.names[i]] = middleOut(row[t.names[i]], most)
 		}
-		if i != names {
-			width += widest
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// roomFor is how many columns of a terminal are left for names, when the last column of the table has the least that it takes. Short names leave more
+// to the others.
+func roomFor(rows [][]string, names []int, columns int) []int {
+	const between = 3
+	widest, left := make([]int, len(rows[0])), columns-between*(len(rows[0])-1)
+	for i, head := range rows[0] {
+		widest[i] = utf8.RuneCountInString(head)
+		for _, row := range rows {
+			widest[i] = max(widest[i], utf8.RuneCountInString(row[i]))
+		}
+		if i == len(rows[0])-1 {
+			widest[i] = min(widest[i], shortestMessage)
+		}
+		if !slices.Contains(names, i) {
+			left -= widest[i]
 		}
 	}
-	return width + between*(len(rows[0])-1)
+	room, narrowest := make([]int, len(names)), make([]int, len(names))
+	for i := range narrowest {
+		narrowest[i] = i
+	}
+	slices.SortStableFunc(narrowest, func(a, b int) int { return widest[names[a]] - widest[names[b]] })
+	for done, i := range narrowest {
+		room[i] = max(shortestName, left/(len(names)-done))
+		left -= min(widest[names[i]], room[i])
+	}
+	return room
 }
 
 // middleOut is a name with its middle left out when it is longer than so many columns: names of one kind often begin or end alike.
