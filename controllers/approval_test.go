@@ -3,8 +3,10 @@ package controllers
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,6 +69,76 @@ func TestAChangeWaitsForApproval(t *testing.T) {
 	w.membersRun("4 -1 -1")
 	if got := w.get().Status.Change; got.Approval != "" || got.ApprovedHash == "" || len(got.Clusters) > 0 {
 		t.Errorf("after it was carried out the status says %+v", got)
+	}
+}
+
+// TestAnApprovalExpires: what a change came to a day ago nobody can approve any more, also who approved it in time while no operator ran. Another approval
+// takes its place by itself, and the status says of the first one why.
+func TestAnApprovalExpires(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, inTime := range map[string]bool{"approved after a day": false, "approved while no operator ran": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(func(spec *v1alpha1.FleetWorkloadSpec) { spec.Approval = v1alpha1.ApprovalPolicyManual })
+			w.settle()
+			// An API server counts no generation for an annotation.
+			approve := func(token string) {
+				t.Helper()
+				fw := w.get()
+				metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveChange, token)
+				if err := w.client.Update(t.Context(), fw); err != nil {
+					t.Fatal(err)
+				}
+			}
+			approve(w.get().Status.Change.Approval)
+			w.settle()
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+
+			w.edit(func(fw *v1alpha1.FleetWorkload) {
+				fw.Spec.Template.Raw = []byte(strings.Replace(template, "nginx:1", "nginx:2", 1))
+			})
+			w.settle()
+			first, sent := *w.get().Status.Change, w.backend.Writes()
+			if !first.ExpiresAt.Equal(ptr(metav1.NewTime(w.Clock.Now().Add(day)))) {
+				t.Errorf("it can be approved until %s", first.ExpiresAt)
+			}
+			w.later(int(day/time.Second) - 1)
+			w.settle()
+			if result, err := w.reconcile(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+				t.Errorf("a second before it expires, it is looked at again after %s, %v", result.RequeueAfter, err)
+			}
+			if got := *w.get().Status.Change; !reflect.DeepEqual(got, first) {
+				t.Errorf("a second before it expires, it is %+v, was %+v", got, first)
+			}
+			if inTime {
+				approve(first.Approval)
+			}
+			w.later(1)
+			expired := w.Clock.Now()
+			if !inTime {
+				w.settle()
+				approve(first.Approval)
+				w.later(1) // a message alone is written at its pace
+			}
+			w.settle()
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval,
+				"what was approved ("+first.Approval+": Update on m1, m2, m3) is no longer what would be done, as nobody approved it in time")
+			next := *w.get().Status.Change
+			want := v1alpha1.SupersededChange{Approval: first.Approval, Reason: v1alpha1.SupersededExpired, Message: first.Message}
+			if next.Approval == first.Approval || next.Approval == "" || next.Superseded == nil || *next.Superseded != want ||
+				!next.ExpiresAt.Equal(ptr(metav1.NewTime(expired.Add(day)))) {
+				t.Errorf("after it has expired, it is %+v", next)
+			}
+			if now := w.backend.Writes(); now != sent {
+				t.Errorf("%d writes for what nobody has approved in time", now-sent)
+			}
+			approve(next.Approval)
+			w.settle()
+			w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+			if now := w.backend.Writes(); now == sent {
+				t.Error("what was approved in time is not carried out")
+			}
+		})
 	}
 }
 

@@ -59,7 +59,8 @@ func (s *FleetWorkloadStatus) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Pack returns the status as it is to be written: with the records of clusters packed when they are long. s is not changed.
+// Pack returns the status as it is to be written: with the records of clusters packed when they are long, and without rows for which there is no room.
+// s is not changed.
 func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
 	out := *s
 	out.Packed = ""
@@ -69,7 +70,7 @@ func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
 		return nil, fmt.Errorf("measure the records of clusters: %w", err)
 	}
 	if len(plain) <= mostPlain {
-		return &out, nil
+		return &out, out.shorten()
 	}
 	all := make([]packedRow, max(len(shares), len(migration), len(last)))
 	if len(plain) > rows.MaxBytes || len(all) > rows.MaxRows {
@@ -89,27 +90,44 @@ func (s *FleetWorkloadStatus) Pack() (*FleetWorkloadStatus, error) {
 	return stored, stored.shorten()
 }
 
-// shorten takes rows off a status that is too long, those first that need attention least. They are counted, like those for which there is
-// never room; the records of clusters are not touched.
+// shorten takes rows off a status that is too long: of clusters those first that need attention least, then what is shown of a proposal, which can be
+// made again, and last what is shown of a change that waits. They are counted, like those for which there is never room; no record is touched.
 func (s *FleetWorkloadStatus) shorten() error {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("measure the status: %w", err)
 	}
-	over, cut := len(raw)-mostStored, int32(0)
-	for over > 0 && len(s.Clusters) > leastRows {
-		end := len(s.Clusters) - 1
-		row, err := json.Marshal(s.Clusters[end])
+	over := len(raw) - mostStored
+	errs := []error{takeOff(&over, &s.Clusters, &s.Truncated, leastRows)}
+	if s.Proposal != nil {
+		p := *s.Proposal
+		errs = append(errs, takeOff(&over, &p.Companions, &p.CompanionsTruncated, 0), takeOff(&over, &p.Clusters, &p.Truncated, 0))
+		s.Proposal = &p
+	}
+	if s.Change != nil {
+		c := *s.Change
+		errs = append(errs, takeOff(&over, &c.Companions, &c.CompanionsTruncated, 0), takeOff(&over, &c.Clusters, &c.Truncated, 0))
+		s.Change = &c
+	}
+	return errors.Join(errs...)
+}
+
+// takeOff takes rows off the end of a list for as long as a status is over its size, and counts them in more. The first least rows stay.
+func takeOff[T any](over *int, list *[]T, more **int32, least int) error {
+	cut := int32(0)
+	for *over > 0 && len(*list) > least {
+		end := len(*list) - 1
+		row, err := json.Marshal((*list)[end])
 		if err != nil {
 			return fmt.Errorf("measure a row: %w", err)
 		}
-		s.Clusters, over, cut = s.Clusters[:end], over-len(row)-1, cut+1
+		*list, *over, cut = (*list)[:end], *over-len(row)-1, cut+1
 	}
 	if cut > 0 {
-		if s.Truncated != nil {
-			cut += *s.Truncated
+		if *more != nil {
+			cut += **more
 		}
-		s.Truncated = &cut
+		*more = &cut
 	}
 	return nil
 }

@@ -108,7 +108,9 @@ func (o doctorOptions) lookAround(ctx context.Context, management endpoint, c cl
 	if from != nil {
 		for i, b := range from.cfg.Backends {
 			group.Go(func() {
-				d := backendDoctor{Backend: b, from: from, load: from.load, account: o.operatorNamespace + "/" + o.account, workloads: workloads, now: time.Now}
+				account := o.operatorNamespace + "/" + o.account
+				d := backendDoctor{Backend: b, from: from, load: from.load, account: account, workloads: workloads, now: time.Now,
+					management: managementCluster{c, o.operatorNamespace, management.asksFor(account)}}
 				sections[1+i].findings = d.look(ctx)
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"go/ast"
 	"go/parser"
@@ -24,6 +25,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,19 +65,46 @@ func leaseHeld(holder string, renewed time.Time) *coordinationv1.Lease {
 	}
 }
 
-// authority is a certificate that holds until then.
-func authority(t *testing.T, until time.Time) string {
+// issued is a certificate that holds until then, with its key: an authority, or for a host by one.
+func issued(t *testing.T, until time.Time, host string, by *certified) *certified {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: until.Add(-24 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: noon.AddDate(-1, 0, 0), NotAfter: until, BasicConstraintsValid: true}
+	if by == nil {
+		template.IsCA, template.Subject = true, pkix.Name{CommonName: "an authority until " + until.String()}
+		by = &certified{template, key, ""}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &certified{parsed, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+}
+
+type certified struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	text        string
+}
+
+// authority is a certificate that holds until then.
+func authority(t *testing.T, until time.Time) string {
+	t.Helper()
+	return issued(t, until, "", nil).text
+}
+
+// servedWith is the Secret of the webhook's certificate.
+func servedWith(certificate string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "fleetworkload-webhook"}, Data: map[string][]byte{"tls.crt": []byte(certificate)}}
 }
 
 // webhookWith is one behind a Service.
@@ -146,7 +175,17 @@ func TestDoctorOnTheManagementCluster(t *testing.T) {
 	if err := unstructured.SetNestedSlice(older.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
-	led, year := leaseHeld("pod-1", noon.Add(-3*time.Second)), authority(t, noon.AddDate(1, 0, 0))
+	const name = "webhook.ops.svc"
+	led, ca := leaseHeld("pod-1", noon.Add(-3*time.Second)), issued(t, noon.AddDate(1, 0, 0), "", nil)
+	year, serving := ca.text, servedWith(issued(t, noon.AddDate(0, 2, 0), name, ca).text)
+	ends := issued(t, noon.Add(48*time.Hour), "", nil)
+	at := func(url, authority string) client.Object {
+		hook := webhookWith(authority)
+		hook.Webhooks[0].ClientConfig.Service, hook.Webhooks[0].ClientConfig.URL = nil, &url
+		return hook
+	}
+	// looked is a management cluster of which only the webhook may be ill.
+	looked := func(objects ...client.Object) []client.Object { return append(objects, crdOf(t), led, endpoints(true)) }
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "x", nil)
 	lost := glanced("shop", "web", func(fw *v1alpha1.FleetWorkload) {
 		fw.Spec.Backend = "argo"
@@ -162,19 +201,32 @@ func TestDoctorOnTheManagementCluster(t *testing.T) {
 		output  string
 		fails   string
 	}{
-		"well": {objects: []client.Object{crdOf(t), led, webhookWith(year), endpoints(false, true), glanced("shop", "web", func(*v1alpha1.FleetWorkload) {})}},
+		"well": {objects: []client.Object{crdOf(t), led, webhookWith(year), serving, endpoints(false, true), glanced("shop", "web", func(*v1alpha1.FleetWorkload) {})}},
 		"ill":  {objects: ill, fails: "6 problems found"}, "ill-json": {objects: ill, output: "json", fails: "6 problems found"},
-		"ill-yaml": {objects: ill, output: "yaml", fails: "6 problems found"},
-		"empty":    {fails: "2 problems found"},
-		"nobody":   {objects: []client.Object{crdOf(t), webhookWith(year), endpoints(true), leaseHeld("", noon)}, fails: "1 problem found"},
-		"unready":  {objects: []client.Object{crdOf(t), led, webhookWith(year), endpoints(false)}, fails: "1 problem found"},
-		"expired":  {objects: []client.Object{crdOf(t), led, webhookWith(authority(t, noon.Add(-time.Hour))), endpoints(true)}, fails: "1 problem found"},
-		"expires":  {objects: []client.Object{crdOf(t), led, webhookWith(authority(t, noon.Add(-time.Hour)) + authority(t, noon.Add(48*time.Hour))), endpoints(true)}},
-		"garbled":  {objects: []client.Object{crdOf(t), led, webhookWith("ca"), endpoints(true)}, fails: "1 problem found"},
+		"ill-yaml":           {objects: ill, output: "yaml", fails: "6 problems found"},
+		"empty":              {fails: "2 problems found"},
+		"nobody":             {objects: []client.Object{crdOf(t), webhookWith(year), serving, endpoints(true), leaseHeld("", noon)}, fails: "1 problem found"},
+		"unready":            {objects: []client.Object{crdOf(t), led, webhookWith(year), serving, endpoints(false)}, fails: "1 problem found"},
+		"expired":            {objects: looked(webhookWith(authority(t, noon.Add(-time.Hour))), serving), fails: "1 problem found"},
+		"expires":            {objects: looked(webhookWith(authority(t, noon.Add(-time.Hour))+ends.text), servedWith(issued(t, noon.AddDate(0, 2, 0), name, ends).text))},
+		"garbled":            {objects: looked(webhookWith("ca"), serving), fails: "1 problem found"},
+		"serving-expired":    {objects: looked(webhookWith(year), servedWith(issued(t, noon.Add(-time.Hour), name, ca).text)), fails: "1 problem found"},
+		"serving-expires":    {objects: looked(webhookWith(year), servedWith(issued(t, noon.Add(48*time.Hour), name, ca).text))},
+		"serving-elsewhere":  {objects: looked(webhookWith(year), servedWith(issued(t, noon.AddDate(0, 2, 0), "other.ops.svc", ca).text)), fails: "1 problem found"},
+		"serving-distrusted": {objects: looked(webhookWith(year), servedWith(issued(t, noon.AddDate(0, 2, 0), name, ends).text)), fails: "1 problem found"},
+		"serving-garbled":    {objects: looked(webhookWith(year), servedWith("crt")), fails: "1 problem found"},
+		"serving-unkept":     {objects: looked(webhookWith(year))},
+		"serving-at-a-url":   {objects: looked(at("https://127.0.0.1:9443/validate", year), serving), fails: "1 problem found"},
 		"blind": {funcs: interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			return forbidden
 		}}},
-		"sightless": {objects: []client.Object{crdOf(t), led, webhookWith(year)}, funcs: interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		"serving-hidden": {objects: looked(webhookWith(year), serving), funcs: interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, is := obj.(*corev1.Secret); is {
+				return forbidden
+			}
+			return c.Get(ctx, key, obj, opts...)
+		}}},
+		"sightless": {objects: []client.Object{crdOf(t), led, webhookWith(year), serving}, funcs: interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, is := list.(*discoveryv1.EndpointSliceList); is {
 				return forbidden
 			}

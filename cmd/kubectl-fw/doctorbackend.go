@@ -36,7 +36,8 @@ type backendDoctor struct {
 	// load reads how the operator reaches the backend.
 	load func(context.Context, config.Connection) (*rest.Config, error)
 	// account is the operator's on the management cluster, NAMESPACE/NAME.
-	account string
+	account    string
+	management managementCluster
 	// workloads are all FleetWorkloads, as far as they could be listed.
 	workloads []v1alpha1.FleetWorkload
 	now       func() time.Time
@@ -73,9 +74,11 @@ func (d backendDoctor) look(ctx context.Context) []finding {
 	looks := []look{
 		func(context.Context) []finding { return []finding{d.lookAtKinds(api)} },
 		func(ctx context.Context) []finding { return d.lookAtRights(ctx, api) },
+		func(ctx context.Context) []finding { return d.lookAtToken(ctx, api) },
 	}
 	if failed == nil {
-		looks = append(looks, func(ctx context.Context) []finding { return d.lookAtBindings(ctx, api) },
+		looks = append(looks, func(ctx context.Context) []finding { return d.lookAtPods(ctx, found) },
+			func(ctx context.Context) []finding { return d.lookAtBindings(ctx, api) },
 			func(context.Context) []finding { return d.lookAtOpenKruise(found) })
 	}
 	return append(append(all, clock), atOnce(ctx, looks...)...)
@@ -172,15 +175,21 @@ func judgeKinds(b config.Backend, served []*metav1.APIResourceList) finding {
 	return well(aspectKinds, "it serves what the operator needs: %s", strings.Join(words, "; "))
 }
 
+// namespaces are those of the backend's FleetWorkloads, by name.
+func (d backendDoctor) namespaces() (all []string) {
+	for _, fw := range d.workloads {
+		if fw.Spec.Backend == d.Name || fw.Status.Backend == d.Name {
+			all = append(all, fw.Namespace)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // lookAtBindings asks, on OCM, whether the namespaces of its FleetWorkloads are bound to sets of clusters: others reach no cluster. Karmada binds
 // nothing: every namespace reaches all of its clusters.
 func (d backendDoctor) lookAtBindings(ctx context.Context, api endpoint) []finding {
-	namespaces := map[string]bool{}
-	for _, fw := range d.workloads {
-		if fw.Spec.Backend == d.Name || fw.Status.Backend == d.Name {
-			namespaces[fw.Namespace] = true
-		}
-	}
+	namespaces := d.namespaces()
 	if d.Type != config.TypeOCM || len(namespaces) == 0 {
 		return nil
 	}
@@ -195,7 +204,7 @@ func (d backendDoctor) lookAtBindings(ctx context.Context, api endpoint) []findi
 	if err != nil {
 		return []finding{unread(aspectBindings, "ManagedClusterSetBindings", err)}
 	}
-	return judgeBindings(list.Items, slices.Sorted(maps.Keys(namespaces)), d.OCM)
+	return judgeBindings(list.Items, namespaces, d.OCM)
 }
 
 func judgeBindings(bindings []unstructured.Unstructured, namespaces []string, options *config.OCM) (found []finding) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -35,7 +36,7 @@ import (
 type backendServer struct {
 	serves []schema.GroupVersionKind
 	grants []rbacv1.PolicyRule
-	// elsewhere are rights that its rules do not have, and it grants all the same.
+	// elsewhere are rights that its rules do not have, and it grants all the same: to one object where its name is behind it.
 	elsewhere []string
 	bindings  []map[string]any
 	mu        sync.Mutex
@@ -104,6 +105,9 @@ func (b *backendServer) allows(a *authorizationv1.ResourceAttributes) bool {
 	name := a.Resource
 	if a.Subresource != "" {
 		name += "/" + a.Subresource
+	}
+	if a.Name != "" {
+		return slices.Contains(b.elsewhere, fmt.Sprintf("%s %s %s/%s", a.Verb, name, a.Namespace, a.Name))
 	}
 	return slices.Contains(rightsOf(b.grants), right{a.Group, name, a.Verb}) || slices.Contains(b.elsewhere, a.Verb+" "+name)
 }

@@ -9,15 +9,12 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,7 +71,7 @@ func (o doctorOptions) managementLooks(c client.Reader, now func() time.Time) []
 	return []look{
 		func(ctx context.Context) []finding { return []finding{lookAtCRD(ctx, c)} },
 		func(ctx context.Context) []finding { return []finding{o.lookAtLease(ctx, c, now())} },
-		func(ctx context.Context) []finding { return lookAtWebhook(ctx, c, now()) },
+		func(ctx context.Context) []finding { return o.lookAtWebhook(ctx, c, now()) },
 	}
 }
 
@@ -141,72 +138,4 @@ func (o doctorOptions) lookAtLease(ctx context.Context, c client.Reader, now tim
 	default:
 		return well(aspectLease, "the operator leads as %s", *lease.Spec.HolderIdentity)
 	}
-}
-
-// lookAtWebhook tells whether authors are asked for their rights: the API server trusts the webhook, and finds somebody who answers.
-func lookAtWebhook(ctx context.Context, c client.Reader, now time.Time) (found []finding) {
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	err := c.Get(ctx, client.ObjectKey{Name: "fleetworkload"}, configuration)
-	switch {
-	case apierrors.IsNotFound(err):
-		return []finding{ill(gradeNote, aspectWebhook, do("turn the webhook on, or bound who may create FleetWorkloads otherwise (docs/security.md)"),
-			"there is no webhook: who may create a FleetWorkload may ship what the operator may")}
-	case err != nil:
-		return []finding{unread(aspectWebhook, "the webhook's configuration", err)}
-	}
-	for _, w := range configuration.Webhooks {
-		found = append(found, lookAtAuthority(w.ClientConfig.CABundle, now)...)
-		if service := w.ClientConfig.Service; service != nil {
-			found = append(found, lookAtService(ctx, c, service)...)
-		}
-	}
-	if len(found) == 0 {
-		return []finding{well(aspectWebhook, "the webhook is configured")}
-	}
-	return found
-}
-
-// unanswered is what a webhook without which nothing can be admitted means.
-const unanswered = "nobody can create or edit a FleetWorkload"
-
-// lookAtAuthority looks at what the API server trusts the webhook by. Of several certificates one that holds is enough.
-func lookAtAuthority(bundle []byte, now time.Time) []finding {
-	const soon = 14 * 24 * time.Hour
-	own := do("look at the operator's log: it puts its own certificate authority there")
-	if len(bundle) == 0 {
-		return []finding{ill(gradeProblem, aspectWebhook, own, "the webhook has no certificate authority: %s", unanswered)}
-	}
-	authorities, err := cert.ParseCertsPEM(bundle)
-	if err != nil {
-		return []finding{ill(gradeProblem, aspectWebhook, own, "the webhook's certificate authority cannot be read (%v): %s", err, unanswered)}
-	}
-	var until time.Time
-	for _, authority := range authorities {
-		if authority.NotAfter.After(until) {
-			until = authority.NotAfter
-		}
-	}
-	renew := do("look at the operator's log: it renews its certificate authority; one of your own (--webhook-cert-dir) is yours to renew")
-	switch left := until.Sub(now); {
-	case left <= 0:
-		return []finding{ill(gradeProblem, aspectWebhook, renew, "the webhook's certificate authority has expired at %s: %s", until.UTC().Format(time.RFC3339), unanswered)}
-	case left < soon:
-		return []finding{ill(gradeNote, aspectWebhook, renew, "the webhook's certificate authority expires at %s", until.UTC().Format(time.RFC3339))}
-	}
-	return nil
-}
-
-// lookAtService tells whether somebody answers behind the webhook's Service.
-func lookAtService(ctx context.Context, c client.Reader, service *admissionregistrationv1.ServiceReference) []finding {
-	var list discoveryv1.EndpointSliceList
-	if err := c.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}); err != nil {
-		return []finding{unread(aspectWebhook, fmt.Sprintf("the endpoints of the webhook's Service %s/%s", service.Namespace, service.Name), err)}
-	}
-	for _, slice := range list.Items {
-		if slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return ptr.Deref(e.Conditions.Ready, true) }) {
-			return nil
-		}
-	}
-	return []finding{ill(gradeProblem, aspectWebhook, do("look at the operator's pods, and at the Service's selector: kubectl get pods,services -n %s", service.Namespace),
-		"the webhook's Service %s/%s has no endpoint that is ready: %s", service.Namespace, service.Name, unanswered)}
 }

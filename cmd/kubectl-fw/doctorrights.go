@@ -84,7 +84,7 @@ func lesserOf(backend config.Type, r right) *lesser {
 	return nil
 }
 
-// asker tells whether the operator has a right on the whole API server.
+// asker tells whether the operator has a right on an API server.
 type asker func(context.Context, authorizationv1.ResourceAttributes) (bool, error)
 
 // lookAtRights asks the backend for each right of the role that is shipped for it.
@@ -112,7 +112,7 @@ func (d backendDoctor) lookAtRights(ctx context.Context, api endpoint) []finding
 		}
 		wanted = slices.DeleteFunc(wanted, func(r right) bool { return covers(granted, r) })
 	}
-	missing, err := denied(ctx, wanted, ask)
+	missing, err := denied(ctx, wanted, ask, authorizationv1.ResourceAttributes{})
 	if err != nil {
 		return []finding{unread(aspectRights, "the operator's rights", err)}
 	}
@@ -165,8 +165,9 @@ func ofAnother(reviews authorizationclient.AuthorizationV1Interface, account str
 	}
 }
 
-// denied are those of the rights that are not granted. Rules are not all that may grant one, so each is asked for, some at a time.
-func denied(ctx context.Context, rights []right, ask asker) ([]right, error) {
+// denied are those of the rights that are not granted, in the namespace and for the name of on. Rules are not all that may grant one, so each is asked
+// for, some at a time.
+func denied(ctx context.Context, rights []right, ask asker, on authorizationv1.ResourceAttributes) ([]right, error) {
 	const some = 10
 	no, errs := make([]bool, len(rights)), make([]error, len(rights))
 	slots := make(chan struct{}, some)
@@ -176,7 +177,9 @@ func denied(ctx context.Context, rights []right, ask asker) ([]right, error) {
 		group.Go(func() {
 			defer func() { <-slots }()
 			resource, subresource, _ := strings.Cut(r.resource, "/")
-			allowed, err := ask(ctx, authorizationv1.ResourceAttributes{Group: r.group, Resource: resource, Subresource: subresource, Verb: r.verb})
+			asked := on
+			asked.Group, asked.Resource, asked.Subresource, asked.Verb = r.group, resource, subresource, r.verb
+			allowed, err := ask(ctx, asked)
 			no[i], errs[i] = !allowed, err
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -33,6 +34,11 @@ const (
 	livePoll    = 100 * time.Millisecond
 	userAgent   = "kubectl-fw"
 )
+
+// ofNoPod selects none, so that little is answered: what the operator may read is all that is asked.
+func ofNoPod() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{"fleetworkload.io/of-no-pod": "true"})
+}
 
 // live reads clusters and choices from the backends of the operator's configuration. It uses the operator's own
 // drivers, and calls none of their methods that write.
@@ -162,6 +168,12 @@ func (l *live) connect(b config.Backend) (backend, error) {
 		if bringer, is := driver.(backends.Bringer); is {
 			out.brought = func(workload backends.Workload, clusters []string) ([]backends.Dependent, error) {
 				return bringer.Brought(l.ctx, workload, clusters)
+			}
+		}
+		if reader, is := driver.(backends.PodReader); is {
+			out.restarts = func(ctx context.Context, cluster, namespace string) error {
+				_, err := reader.Restarts(ctx, cluster, namespace, ofNoPod())
+				return err
 			}
 		}
 		if surveyor, is := driver.(backends.Surveyor); is {

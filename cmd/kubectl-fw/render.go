@@ -173,6 +173,8 @@ type backend struct {
 	brought func(workload backends.Workload, clusters []string) ([]backends.Dependent, error)
 	// served asks the live backend what clusters serve of an API group. It is nil offline.
 	served func(group string) (map[string]backends.Served, error)
+	// restarts asks a cluster, through the live backend, for pods of a namespace, as the operator does to count restarts. It is nil offline.
+	restarts func(ctx context.Context, cluster, namespace string) error
 	// installation names that of the operator; offline it is none.
 	installation string
 	// aliases are those of the operator's configuration.

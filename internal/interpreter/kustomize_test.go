@@ -10,6 +10,9 @@ import (
 
 const kustomizePath = "../../config/kustomize/pods.yaml"
 
+// manifests are where a FleetWorkload has some: one, and a list.
+var manifests = []string{"spec/template", "spec/companions"}
+
 // podReferences are the fields of a pod that refer to other objects, as far as kustomize knows them for Kubernetes' own kinds.
 var podReferences = []struct {
 	kind   string
@@ -53,9 +56,12 @@ func kustomize(r *Registry) string {
 	b.WriteString("# Where the kinds that FleetWorkloads carry have their pods.\n" +
 		"# Written by: go test ./internal/interpreter -run TestKustomize -update\n")
 	b.WriteString("\n# Images of containers need no word: kustomize looks for containers and initContainers wherever they are.\nimages:\n")
-	specs := []string{"spec/template/spec"} // of a SidecarSet, whose spec has containers
-	for _, template := range templates {
-		specs = append(specs, "spec/template/"+strings.Join(template, "/")+"/spec")
+	var specs []string
+	for _, manifest := range manifests {
+		specs = append(specs, manifest+"/spec") // of a SidecarSet, whose spec has containers
+		for _, template := range templates {
+			specs = append(specs, manifest+"/"+strings.Join(template, "/")+"/spec")
+		}
 	}
 	for _, spec := range specs[1:] { // kustomize looks at the first in every kind, and does not stand being told twice
 		writeFieldSpec(&b, "", spec+"/volumes[]/image/reference", false)
@@ -64,8 +70,10 @@ func kustomize(r *Registry) string {
 		{"templateLabels", "labels"}, {"commonLabels", "labels"}, {"commonAnnotations", "annotations"},
 	} {
 		b.WriteString(field.name + ":\n")
-		for _, template := range templates {
-			writeFieldSpec(&b, "", podMetadata(template, templates)+"/"+field.metadata, true)
+		for _, manifest := range manifests {
+			for _, template := range templates {
+				writeFieldSpec(&b, "", podMetadata(manifest, template, templates)+"/"+field.metadata, true)
+			}
 		}
 	}
 	b.WriteString("nameReference:\n")
@@ -92,10 +100,13 @@ func podTemplates(r *Registry) [][]string {
 	return slices.CompactFunc(paths, slices.Equal)
 }
 
-// podMetadata is the path to a pod template's metadata. kustomize makes the metadata if there are none, but for a path that is no
+// podMetadata is the path to a pod template's metadata in a manifest. kustomize makes the metadata if there are none, but for a path that is no
 // pod template in other kinds, which have theirs further down.
-func podMetadata(template []string, all [][]string) string {
-	path := "spec/template"
+func podMetadata(manifest string, template []string, all [][]string) string {
+	path := manifest
+	if manifest == manifests[1] {
+		path += "[]"
+	}
 	for _, key := range template {
 		path += "/" + key + "[]"
 	}

@@ -24,8 +24,8 @@ const (
 	approvalHolds = 24 * time.Hour
 	// mostPlanned is how many clusters status.change lists.
 	mostPlanned = 50
-	// mostProblem bounds what status.change says of a problem.
-	mostProblem = 2048
+	// mostSummary bounds what a status says in a line of what a spec comes to, or of why it does not.
+	mostSummary = 2048
 	// mostGiven bounds what is repeated of an approval that stands for nothing: anybody may have written it.
 	mostGiven = 63
 )
@@ -357,9 +357,13 @@ func (p Planned) token(hash string, until metav1.Time) (string, error) {
 
 // summary is what the change comes to, in a line.
 func (p Planned) summary() string {
+	return brief.Cut(strings.ToValidUTF8(p.inWords(), ""), mostSummary)
+}
+
+func (p Planned) inWords() string {
 	switch {
 	case p.Problem != "":
-		return brief.Cut(strings.ToValidUTF8(p.Problem, ""), mostProblem)
+		return p.Problem
 	case p.Unsettled:
 		return "the backend has not chosen clusters yet"
 	}

@@ -237,14 +237,14 @@ func TestAnApprovalNamesWhatItTakesOut(t *testing.T) {
 func TestWhatCannotBeApproved(t *testing.T) {
 	for name, planned := range map[string]Planned{
 		"the backend has not chosen": {Unsettled: true}, "it would be refused": {Problem: "spec.template: no containers"},
-		"it would be refused at length": {Problem: strings.Repeat("é", mostProblem)},
+		"it would be refused at length": {Problem: strings.Repeat("é", mostSummary)},
 	} {
 		d := waiting(t)
 		d.in.Planned = &planned
 		if token := offer(t, d); token != "" || !suspended(d.in.FleetWorkload) || !strings.Contains(d.unapproved, "cannot be approved yet") {
 			t.Errorf("%s: %q, %q", name, token, d.unapproved)
 		}
-		if n := len(d.record.change.Message); n > mostProblem || strings.ContainsRune(d.record.change.Message, '�') {
+		if n := len(d.record.change.Message); n > mostSummary || strings.ContainsRune(d.record.change.Message, '�') {
 			t.Errorf("%s: the message has %d bytes", name, n)
 		}
 	}

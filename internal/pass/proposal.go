@@ -30,9 +30,14 @@ func Proposed(in In, read func(*In, Reads)) v1alpha1.ProposalStatus {
 	if planned.Problem != "" {
 		return v1alpha1.ProposalStatus{Refused: planned.summary()}
 	}
-	out := v1alpha1.ProposalStatus{Message: planned.summary()}
-	out.Clusters, out.Truncated = planned.shownClusters()
-	out.Companions, out.CompanionsTruncated = shownCompanions(planned.Companions)
+	return planned.told(planned.summary())
+}
+
+// told is the answer to who has asked about it.
+func (p Planned) told(message string) v1alpha1.ProposalStatus {
+	out := v1alpha1.ProposalStatus{Message: message}
+	out.Clusters, out.Truncated = p.shownClusters()
+	out.Companions, out.CompanionsTruncated = shownCompanions(p.Companions)
 	return out
 }
 
@@ -43,10 +48,8 @@ func wouldMove(fw *v1alpha1.FleetWorkload) v1alpha1.ProposalStatus {
 		planned.Clusters = append(planned.Clusters, v1alpha1.PlannedCluster{Name: name, Action: v1alpha1.PlannedMove, Replicas: &n, ReplicasBefore: &n})
 	}
 	slices.SortFunc(planned.Clusters, func(a, b v1alpha1.PlannedCluster) int { return strings.Compare(a.Name, b.Name) })
-	out := v1alpha1.ProposalStatus{Message: fmt.Sprintf("it would be handed over from backend %s to %s: %s",
-		fw.Status.Backend, fw.Spec.Backend, cmp.Or(planned.onClusters(), "nothing runs yet"))}
-	out.Clusters, out.Truncated = planned.shownClusters()
-	return out
+	return planned.told(fmt.Sprintf("it would be handed over from backend %s to %s: %s", fw.Status.Backend, fw.Spec.Backend,
+		cmp.Or(planned.onClusters(), "nothing runs yet")))
 }
 
 // Answered is what the status says of a proposal: nothing where none is made, and what it says already where that one was answered. answer looks at another one.
@@ -61,6 +64,6 @@ func Answered(fw *v1alpha1.FleetWorkload, now metav1.Time, answer func(value str
 	}
 	answered := answer(value)
 	answered.Hash, answered.AnsweredAt = hash, &now
-	answered.Refused = brief.Cut(answered.Refused, mostProblem)
+	answered.Refused = brief.Cut(answered.Refused, mostSummary)
 	return &answered
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/guard"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
+	"github.com/fleetworkload/fleetworkload/internal/proposal"
 )
 
 // mostBytes is what a whole object may have, and room what of it is left to a spec that is long: half of that where names share nothing, so that
@@ -189,6 +190,50 @@ func (c *crowd) status(phase v1alpha1.MigrationPhase) v1alpha1.FleetWorkloadStat
 	return status
 }
 
+// planned is a change that does something on each cluster, and with more companions than the status has room for.
+func (c *crowd) planned() (p Planned) {
+	actions := []v1alpha1.PlannedAction{
+		v1alpha1.PlannedCreateOrAdopt, v1alpha1.PlannedAdopt, v1alpha1.PlannedUpdate, v1alpha1.PlannedScale, v1alpha1.PlannedRemove, v1alpha1.PlannedCreate,
+	}
+	for i, name := range c.names {
+		n := ptr.To(int32(1_000_000 + i))
+		p.Clusters = append(p.Clusters, v1alpha1.PlannedCluster{
+			Name: name, Action: actions[i%len(actions)], Replicas: n, ReplicasBefore: n, Reason: v1alpha1.RemovalSpecChanged,
+		})
+	}
+	for i := range 64 {
+		row := plannedTo(v1alpha1.CompanionUpdate, v1alpha1.CompanionClusterPaused)
+		row.WorkloadReference = v1alpha1.WorkloadReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: fmt.Sprintf("%s-%02d", strings.Repeat("n", 250), i)}
+		row.Clusters, row.PlannedCompanion.Changes = c.names, []string{c.words(), c.words()}
+		p.Companions = append(p.Companions, row)
+	}
+	return p
+}
+
+// change waits for approval, in the place of another one that was as long. None does during a hand-over.
+func (c *crowd) change(t *testing.T, phase v1alpha1.MigrationPhase) *v1alpha1.ChangeStatus {
+	t.Helper()
+	if phase != v1alpha1.MigrationPhaseCompleted {
+		return &v1alpha1.ChangeStatus{ApprovedHash: strings.Repeat("a", 16), Approved: strings.Repeat("b", 16)}
+	}
+	d, planned := waiting(t), c.planned()
+	d.in.Planned = &planned
+	d.record.change = &v1alpha1.ChangeStatus{
+		ApprovedHash: strings.Repeat("a", 16), Approved: strings.Repeat("b", 16),
+		Superseded: &v1alpha1.SupersededChange{Approval: strings.Repeat("c", 16), Reason: v1alpha1.SupersededOutcomeChanged, Message: planned.summary()},
+	}
+	if offer(t, d) == "" || d.record.change.Superseded == nil {
+		t.Fatalf("the record is %+v", d.record.change)
+	}
+	return d.record.change
+}
+
+// proposal answers who has asked what the same comes to, with the longest annotation.
+func (c *crowd) proposal(fw *v1alpha1.FleetWorkload) *v1alpha1.ProposalStatus {
+	fw.Annotations = map[string]string{v1alpha1.AnnotationPropose: strings.Repeat("p", proposal.MostValue)}
+	return Answered(fw, metav1.NewTime(c.now), func(string) v1alpha1.ProposalStatus { return c.planned().told(c.planned().summary()) })
+}
+
 func roundTrip(from, to any) error {
 	raw, err := json.Marshal(from)
 	return cmp.Or(err, apijson.Unmarshal(raw, to))
@@ -203,50 +248,87 @@ func sizeOf(t *testing.T, v any) int {
 	return len(raw)
 }
 
-// TestAStatusFits: clusters with the longest names, each with another message, in every phase of a hand-over with a full history. Nothing that
-// is decided by, or that a person may ask for, is lost on the way to the API server and back. When names are such that they cannot be packed,
-// fewer rows are shown, those that need attention first, and the others are counted.
+// firstOf tells whether what is shown are the first rows of a list, and the others are counted.
+func firstOf[T any](shown, all []T, shownMore, more *int32) bool {
+	return len(shown) <= len(all) && equality.Semantic.DeepEqual(shown, all[:len(shown)]) &&
+		len(shown)+int(ptr.Deref(shownMore, 0)) == len(all)+int(ptr.Deref(more, 0))
+}
+
+// checkRows wants the first rows of each list, as many of clusters as are given at least, and puts the others back.
+func checkRows(t *testing.T, name string, read, whole *v1alpha1.FleetWorkloadStatus, least int) {
+	t.Helper()
+	if len(read.Clusters) < least || !firstOf(read.Clusters, whole.Clusters, read.Truncated, whole.Truncated) {
+		t.Errorf("%s: %d rows of clusters, %v more", name, len(read.Clusters), ptr.Deref(read.Truncated, 0))
+	}
+	read.Clusters, read.Truncated = whole.Clusters, whole.Truncated
+	asked, answer := read.Proposal, whole.Proposal
+	if !firstOf(asked.Clusters, answer.Clusters, asked.Truncated, answer.Truncated) ||
+		!firstOf(asked.Companions, answer.Companions, asked.CompanionsTruncated, answer.CompanionsTruncated) {
+		t.Errorf("%s: the answer to a proposal has other rows: %+v", name, asked)
+	}
+	asked.Clusters, asked.Companions, asked.Truncated, asked.CompanionsTruncated = answer.Clusters, answer.Companions, answer.Truncated, answer.CompanionsTruncated
+	waits, change := read.Change, whole.Change
+	if !firstOf(waits.Clusters, change.Clusters, waits.Truncated, change.Truncated) ||
+		!firstOf(waits.Companions, change.Companions, waits.CompanionsTruncated, change.CompanionsTruncated) {
+		t.Errorf("%s: the change that waits has other rows: %+v", name, waits)
+	}
+	waits.Clusters, waits.Companions, waits.Truncated, waits.CompanionsTruncated = change.Clusters, change.Companions, change.Truncated, change.CompanionsTruncated
+}
+
+// TestAStatusFits: clusters with the longest names, each with another message, in every phase of a hand-over with a full history, with the answer to a
+// proposal, and with a change that waits where one can. Nothing that is decided by, or that a person may ask for, is lost on the way to the API server
+// and back. When names are such that they cannot be packed, fewer rows are shown, those that need attention first, and the others are counted.
 func TestAStatusFits(t *testing.T) {
 	for _, fleet := range []struct {
 		clusters int
 		random   bool
 		room     int
 		rows     int
-	}{{1000, false, room, 100}, {1000, true, room / 2, 10}, {70, false, room, 70}, {70, true, room, 70}} {
+	}{{1000, false, room, 100}, {1000, true, room / 2, 10}, {100, true, room, 100}, {70, true, room, 70}} {
 		for _, phase := range []v1alpha1.MigrationPhase{
 			v1alpha1.MigrationPhaseValidating, v1alpha1.MigrationPhaseShadowing, v1alpha1.MigrationPhaseHandingOver,
 			v1alpha1.MigrationPhaseVerifying, v1alpha1.MigrationPhaseRollingBack, v1alpha1.MigrationPhaseReleasing,
 			v1alpha1.MigrationPhaseCompleted,
 		} {
-			status := newCrowd(fleet.clusters, fleet.random).status(phase)
+			name := fmt.Sprintf("%d clusters, random names %v, %s", fleet.clusters, fleet.random, phase)
+			crowd, fw := newCrowd(fleet.clusters, fleet.random), moving(t).in.FleetWorkload
+			status := crowd.status(phase)
 			if got := status.Migration.Phase; got != phase && phase != v1alpha1.MigrationPhaseCompleted {
 				t.Fatalf("it has come to %q instead of %s", got, phase)
 			}
+			status.Proposal, status.Change = crowd.proposal(fw), crowd.change(t, phase)
+			given := status.DeepCopy()
 			stored, err := status.Pack()
 			if err != nil {
 				t.Fatal(err)
 			}
-			fw := moving(t).in.FleetWorkload
 			fw.Status = *stored
-			size := sizeOf(t, fw)
-			t.Logf("%4d clusters, random names %-5v, %-12s %d bytes: rows %d, packed %d; unpacked: placement %d, migration %d, its history %d",
-				fleet.clusters, fleet.random, phase, size, len(stored.Clusters), len(stored.Packed), sizeOf(t, status.Placement),
-				sizeOf(t, status.Migration.Clusters), sizeOf(t, status.Migration.History))
+			size := sizeOf(t, fw) - proposal.MostValue
+			t.Logf("%-60s %d bytes: rows %d, packed %d, proposal %d, change %d; unpacked: placement %d, migration %d, its history %d", name, size,
+				len(stored.Clusters), len(stored.Packed), sizeOf(t, stored.Proposal), sizeOf(t, stored.Change),
+				sizeOf(t, status.Placement), sizeOf(t, status.Migration.Clusters), sizeOf(t, status.Migration.History))
 			if size > mostBytes-fleet.room {
-				t.Errorf("%d clusters, random names %v, %s: %d bytes are stored, %d fit", fleet.clusters, fleet.random, phase, size, mostBytes-fleet.room)
+				t.Errorf("%s: %d bytes are stored, %d fit", name, size, mostBytes-fleet.room)
 			}
 			read := v1alpha1.FleetWorkloadStatus{}
 			if err := roundTrip(stored, &read); err != nil {
 				t.Fatal(err)
 			}
-			shown := len(read.Clusters)
-			if shown < fleet.rows || shown+int(ptr.Deref(read.Truncated, 0)) != fleet.clusters || !equality.Semantic.DeepEqual(read.Clusters, status.Clusters[:shown]) {
-				t.Errorf("%d clusters, random names %v, %s: %d rows, %v more", fleet.clusters, fleet.random, phase, shown, ptr.Deref(read.Truncated, 0))
+			if fleet.rows > 10 && (len(read.Proposal.Clusters) != mostPlanned || len(read.Change.Clusters) != len(given.Change.Clusters)) {
+				t.Errorf("%s: rows of the proposal or of the change are taken off without need", name)
 			}
-			read.Clusters, read.Truncated = status.Clusters, status.Truncated
-			if read.Packed = ""; !equality.Semantic.DeepEqual(read, status) {
-				t.Errorf("%d clusters, random names %v, %s: something is lost", fleet.clusters, fleet.random, phase)
+			checkRows(t, name, &read, given, fleet.rows)
+			if read.Packed = ""; !equality.Semantic.DeepEqual(read, *given) {
+				t.Errorf("%s: something is lost", name)
 			}
 		}
+	}
+}
+
+// TestAnAnnotationLeavesRoom: the longest proposal beside the longest status leaves a spec 1 MiB of the 1.5 that etcd takes.
+func TestAnAnnotationLeavesRoom(t *testing.T) {
+	const etcd, spec = 1536 << 10, 1 << 20
+	if size := mostBytes + proposal.MostValue; size > etcd-spec {
+		t.Errorf("they have %d bytes", size)
 	}
 }

@@ -115,8 +115,9 @@ func entries(obj any) object {
 	return object{}
 }
 
-func companion(got map[string]object, k kind) any {
-	return dig(got["FleetWorkload/"+k.name], "spec", "companions").([]any)[0]
+// companion is one of a kind's FleetWorkload: a Service first, then a workload of the same kind.
+func companion(got map[string]object, k kind, i int) any {
+	return dig(got["FleetWorkload/"+k.name], "spec", "companions").([]any)[i]
 }
 
 // wrap is the object that has value at path.
@@ -183,9 +184,13 @@ func (k kind) podOf(manifest any, want object) any {
 	return object{"metadata": want["metadata"], "spec": spec}
 }
 
-func fleetWorkload(name string, spec object) object {
-	spec["backend"], spec["placement"] = "karmada", object{"clusters": object{}}
-	spec["companions"] = []any{object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "web"}}}
+// fleetWorkload has a workload as its template, and once more as a companion.
+func fleetWorkload(t *testing.T, name string, workload object) object {
+	t.Helper()
+	spec := object{"backend": "karmada", "placement": object{"clusters": object{}}, "template": workload}
+	beside := read(t, write(t, workload))
+	beside["metadata"] = object{"name": "beside"}
+	spec["companions"] = []any{object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "web"}}, beside}
 	return object{
 		"apiVersion": group + "/v1alpha1", "kind": "FleetWorkload",
 		"metadata": object{"name": name, "annotations": object{"id": name}}, "spec": spec,
@@ -208,7 +213,7 @@ func base(t *testing.T, kustomization, hashed string) map[string]string {
 	plain["metadata"] = object{"name": "plain", "annotations": object{"id": "plain"}}
 	docs := []string{write(t, plain)}
 	for _, k := range kinds {
-		docs = append(docs, write(t, fleetWorkload(k.name, object{"template": k.manifest(pod(t))})))
+		docs = append(docs, write(t, fleetWorkload(t, k.name, k.manifest(pod(t)))))
 	}
 	for _, k := range []string{"ServiceAccount runner", "PersistentVolumeClaim data"} {
 		name, id, _ := strings.Cut(k, " ")
@@ -308,20 +313,22 @@ func comparePods(t *testing.T, got map[string]object) {
 	plain := got["Deployment/plain"]
 	want := dig(plain, "spec", "template").(object)
 	for _, k := range kinds {
-		template := dig(got["FleetWorkload/"+k.name], "spec", "template")
-		equal(t, "pods of "+k.name, k.podOf(template, want), want)
-		equal(t, "selector of "+k.name, dig(template, "spec", "selector", "matchLabels"), object{"app": "web"})
+		for name, manifest := range map[string]any{k.name: dig(got["FleetWorkload/"+k.name], "spec", "template"), "a companion like " + k.name: companion(got, k, 1)} {
+			equal(t, "pods of "+name, k.podOf(manifest, want), want)
+			equal(t, "selector of "+name, dig(manifest, "spec", "selector", "matchLabels"), object{"app": "web"})
+		}
 		for _, metadata := range []string{"labels", "annotations"} {
 			want := object{}
 			maps.Copy(want, entries(dig(plain, "metadata", metadata)))
 			delete(want, "id") // it is the FleetWorkload that has one
-			equal(t, metadata+" of the companion of "+k.name, entries(dig(companion(got, k), "metadata", metadata)), want)
+			equal(t, metadata+" of the companion of "+k.name, entries(dig(companion(got, k, 0), "metadata", metadata)), want)
 			paths := [][]string{{"metadata", metadata}}
 			if k.kind == "CronJob" {
 				paths = append(paths, []string{"spec", "jobTemplate", "metadata", metadata})
 			}
 			for _, path := range paths {
-				equal(t, strings.Join(path, ".")+" of "+k.name, entries(dig(template, path...)), want)
+				equal(t, strings.Join(path, ".")+" of "+k.name, entries(dig(got["FleetWorkload/"+k.name], append([]string{"spec", "template"}, path...)...)), want)
+				equal(t, strings.Join(path, ".")+" of a companion like "+k.name, entries(dig(companion(got, k, 1), path...)), want)
 			}
 		}
 	}
@@ -391,7 +398,9 @@ func TestLabels(t *testing.T) {
 		want := k.manifest(pod(t))
 		want["metadata"] = metadata
 		equal(t, k.name, dig(got["FleetWorkload/"+k.name], "spec", "template"), want)
-		equal(t, "companion of "+k.name, dig(companion(got, k), "metadata", "labels"), metadata["labels"])
+		equal(t, "companion of "+k.name, dig(companion(got, k, 0), "metadata", "labels"), metadata["labels"])
+		want["metadata"] = object{"name": "beside", "labels": object{"stage": "prod"}}
+		equal(t, "companion like "+k.name, companion(got, k, 1), any(want))
 	}
 }
 
@@ -579,7 +588,7 @@ func TestPodsWithoutMetadata(t *testing.T) {
 	delete(bare, "metadata")
 	docs := []string{}
 	for _, k := range kinds {
-		docs = append(docs, write(t, fleetWorkload(k.name, object{"template": k.manifest(bare)})))
+		docs = append(docs, write(t, fleetWorkload(t, k.name, k.manifest(bare))))
 	}
 	got := mustBuild(t, "overlay", map[string]string{
 		"overlay/kustomization.yaml": "resources: [all.yaml]\ncommonAnnotations: {team: shop}\n" + withComponent,
@@ -604,7 +613,7 @@ func TestOtherKinds(t *testing.T) {
 	worker := kind{name: "other", apiVersion: "example.io/v1", kind: "Other", pods: path("spec.worker.template")}
 	got := mustBuild(t, "overlay", map[string]string{
 		"overlay/kustomization.yaml": "resources: [all.yaml]\nconfigurations: [more.yaml]\nconfigMapGenerator: [{name: settings, literals: [a=b], options: {annotations: {id: settings}}}]\n" + withComponent,
-		"overlay/all.yaml":           write(t, fleetWorkload("other", object{"template": worker.manifest(pod(t))})),
+		"overlay/all.yaml":           write(t, fleetWorkload(t, "other", worker.manifest(pod(t)))),
 		"overlay/more.yaml": "nameReference: [{kind: ConfigMap, version: v1, fieldSpecs: [{group: " + group + ", kind: FleetWorkload, " +
 			"path: spec/template/spec/worker/template/spec/containers/envFrom/configMapRef/name}]}]",
 	})

@@ -597,8 +597,17 @@ func (b *backend) render() (changed bool) {
 	return changed
 }
 
+// letsGo tells whether a cluster that was asked is being let go of, and its agent will tell. Until then the gated backend takes no other one over.
+func (b *backend) letsGo(slot string, p *place) bool {
+	return slices.ContainsFunc(at(b.orders, slot), func(c string) bool {
+		_, is := p.want[c]
+		o := b.orders[where{slot, c}]
+		return o.mode == probes && (!is || o.removal != "") && b.w.clusters[c].reachable
+	})
+}
+
 func (b *backend) renderOne(slot string, p *place) (changed bool) {
-	gate := p.suspended && p.taken
+	gate, letsGo := p.suspended && p.taken, b.letsGo(slot, p)
 	for _, c := range b.w.names {
 		o, w := b.orders[where{slot, c}], p.want[c]
 		_, is := p.want[c]
@@ -617,6 +626,9 @@ func (b *backend) renderOne(slot string, p *place) (changed bool) {
 			next, w.by = o.orderSpec, p.by
 			next.wasReleased, next.removal = o.released(), string(v1alpha1.DeletionPolicyDelete)
 		case o != nil && o.orderSpec == next:
+			continue
+		case letsGo && o != nil && o.mode == probes && next.mode.writes():
+			changed = true // later
 			continue
 		}
 		if b.w.lucky(40) {

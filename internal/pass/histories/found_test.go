@@ -72,6 +72,9 @@ func found() map[string]history {
 		"suspended while a cluster that the edit before took out waits for its order": {Clusters: 5, Workloads: 1, Steps: []step{
 			{Do: "create"}, {Wait: 9, Luck: 2, Do: "own", S: "c1", N: 5}, {Do: "suspend", N: 1}, {Wait: 3, Luck: 2, Do: "replicas", N: 7}, {Wait: 1, Luck: 58003},
 		}},
+		"a cluster that is given nothing is let go of before the others are taken over": {Clusters: 3, Workloads: 1, Steps: []step{
+			{Do: "adopt", N: 1}, {Do: "weights", S: "c1=2 c2=1"}, {Do: "foreign", S: "c1", N: 3}, {Do: "create"}, {Wait: 30},
+		}},
 		"suspended while clusters are asked what they run, and fewer are chosen": {Clusters: 4, Workloads: 1, Steps: []step{
 			{Do: "adopt", N: 1}, {Do: "create"}, {Wait: 14, Luck: 1}, {Do: "suspend", N: 1}, {Do: "names", S: "c1 c4"}, {Do: "prefer", S: "Aggregated"},
 		}},
