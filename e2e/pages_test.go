@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -34,13 +35,57 @@ func companionsPage() walk {
 	return walk{page: "docs/companions.md", standIns: because(onlyNamed, "kubectl fw interpret", "kubectl fw plan")}
 }
 
-func (n *newcomer) autoscalingPage() walk {
-	return walk{page: "docs/autoscaling.md", parts: schemas, standIns: because(onlyNamed, "kubectl scale"),
-		before: map[string]func(context.Context){"kubectl scale fw/web --replicas=2": func(ctx context.Context) {
+func autoscalingPage() walk {
+	return walk{page: "docs/autoscaling.md", parts: schemas, standIns: because(onlyNamed, "kubectl scale")}
+}
+
+func conditionsPage() walk {
+	return walk{page: "docs/conditions.md", standIns: because(onlyNamed,
+		"kubectl wait", "kubectl fw backend retire", "kubectl fw plan NAME", "kubectl fw approve NAME")}
+}
+
+// conceptsPage has two changes wait for approval: one that is approved by the value that its plan shows, and one by its plan.
+func (n *newcomer) conceptsPage() walk {
+	types := func(where string, command func() string) func(context.Context) {
+		return func(ctx context.Context) {
 			GinkgoHelper()
-			n.types(ctx, docs.Step{Where: "what comes before", Text: "kubectl config set-context --current --namespace=" + shop}, 0)
-		}},
+			n.types(ctx, docs.Step{Where: where, Text: command()}, 0)
+		}
 	}
+	shown := func() string { return lastLineAfter("with: ", n.said["kubectl fw plan web"]) }
+	return walk{page: "docs/concepts.md", parts: schemas, standIns: map[string]standIn{
+		"make soak":                      {why: "make test runs it after the scenarios"},
+		"kubectl fw status NAME -o yaml": {why: "a name is to be filled in", do: types("with a name", func() string { return "kubectl fw status web -o yaml" })},
+		"kubectl get fleetworkload NAME -o jsonpath='{.status.packed}' | base64 -d | gunzip": {
+			why: "only large fleets have the field; api/v1alpha1/packed_test.go unpacks it"},
+		"kubectl fw approve web --change VALUE": {why: "a value is to be filled in", do: types("with the value that the plan shows", shown)},
+	}, before: map[string]func(context.Context){
+		"kubectl fw plan web":           func(ctx context.Context) { waitsForApprovalOf(ctx, "nginx:1.28") },
+		"kubectl fw plan web --approve": func(ctx context.Context) { waitsForApprovalOf(ctx, "nginx:1.29") },
+	}, ends: map[string]int{"kubectl fw plan web": 2}}.but(because(onlyNamed,
+		"kubectl fw", "kubectl scale", "kubectl get -o yaml", "kubectl fw import", "kubectl fw history", "kubectl fw undo"))
+}
+
+// lastLineAfter is what follows some words in the last of several outputs, up to the end of the line.
+func lastLineAfter(words string, printed []string) string {
+	GinkgoHelper()
+	Expect(printed).NotTo(BeEmpty())
+	_, rest, found := strings.Cut(printed[len(printed)-1], words)
+	Expect(found).To(BeTrue(), "%q in\n%s", words, printed[len(printed)-1])
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
+}
+
+// waitsForApprovalOf gives the page's workload another image, which waits.
+func waitsForApprovalOf(ctx context.Context, image string) {
+	GinkgoHelper()
+	web := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}}
+	becomesReady(ctx, web)
+	edit(ctx, web, func(fw *v1alpha1.FleetWorkload) {
+		fw.Spec.Approval = v1alpha1.ApprovalPolicyManual
+		setImage(fw, image)
+	})
+	eventually(ctx, web, readyTimeout, func(g Gomega) { g.Expect(web.Status.Change).NotTo(BeNil()) })
 }
 
 func (n *newcomer) alertsPage() walk {
@@ -151,12 +196,15 @@ func (n *newcomer) losesAToken(ctx context.Context) {
 }
 
 var _ = Describe("Whoever tries what a page says", Label("docs", "commandline", "karmada", "ocm"), long, func() {
-	It("ships companions, scales, and looks for what an alert is about", func(ctx SpecContext) {
+	It("ships companions, approves changes, scales, and looks for what an alert is about", func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) { removeEverywhere(ctx, shop) }, NodeTimeout(4*time.Minute))
 		n := newNewcomer()
 		n.afterFirstHour(ctx)
 		n.follow(ctx, companionsPage())
-		n.follow(ctx, n.autoscalingPage())
+		n.types(ctx, docs.Step{Where: "what comes before", Text: "kubectl config set-context --current --namespace=" + shop}, 0)
+		n.follow(ctx, n.conceptsPage())
+		n.follow(ctx, conditionsPage())
+		n.follow(ctx, autoscalingPage())
 		web := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}}
 		becomesReady(ctx, web)
 		Expect(web.Spec.Replicas).To(HaveValue(BeEquivalentTo(12)), "what the page on autoscaling has people write last")

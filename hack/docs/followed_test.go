@@ -10,36 +10,19 @@ import (
 	"testing"
 )
 
-// Why commands of pages that no scenario follows are not typed.
-const (
-	named           = "it is only named"
-	elsewhereTyped  = "another page has it, and a scenario follows that one"
-	installed       = "the scenarios' fleets have it installed by the same files"
-	checkedOut      = "it makes the checkout that the tests are in"
-	severalFleets   = "a scenario of e2e/shards_test.go runs several operators so"
-	othersNeedIt    = "it would take away what others need; hack/tools builds the folder"
-	noPrometheus    = "the fleet has no operator of the Prometheus project; hack/monitoring reads the files"
-	largeFleetsOnly = "only large fleets have the field; api/v1alpha1/packed_test.go unpacks it"
-)
-
-// notTyped are the commands of pages that no scenario follows, by page. Names of commands, and calls of make and go, have tests of their own.
+// notTyped are the commands of pages that no scenario follows, by page, each with the reason why nobody types it. Names of commands, and calls of make and
+// go, have tests of their own.
 var notTyped = map[string]map[string]string{
-	"CONTRIBUTING.md": {"git clone https://github.com/fleetworkload/fleetworkload && cd fleetworkload": checkedOut},
-	"docs/concepts.md": {
-		"kubectl get fleetworkload NAME -o jsonpath='{.status.packed}' | base64 -d | gunzip": largeFleetsOnly,
-		"kubectl get -o yaml":                   named,
-		"kubectl fw status NAME -o yaml":        elsewhereTyped,
-		"kubectl fw plan web":                   elsewhereTyped,
-		"kubectl fw approve web --change VALUE": elsewhereTyped,
-		"kubectl fw plan web --approve":         elsewhereTyped,
+	"CONTRIBUTING.md": {
+		"git clone https://github.com/fleetworkload/fleetworkload && cd fleetworkload": "it makes the checkout that the tests are in",
 	},
-	"docs/conditions.md": {"kubectl get fw": elsewhereTyped},
-	"docs/dashboard.md":  {"kubectl apply -k config/monitoring": noPrometheus},
-	"docs/faq.md":        {"kubectl delete -k config/default": othersNeedIt},
+	"docs/dashboard.md": {"kubectl apply -k config/monitoring": "the fleet has no operator of the Prometheus project; hack/monitoring reads the files"},
+	"docs/faq.md":       {"kubectl delete -k config/default": "it would take away what other scenarios need"},
 	"docs/performance.md": {
-		"kubectl apply -k config/flowcontrol":                   installed,
-		"kubectl label namespace shop fleetworkload.io/shard=a": severalFleets,
-		"helm upgrade fleetworkload charts/fleetworkload -n fleetworkload-system --reset-then-reuse-values --set 'manager.shards={a,b}'": severalFleets,
+		"kubectl apply -k config/flowcontrol":                   "the scenarios' fleets have it installed by the same files",
+		"kubectl label namespace shop fleetworkload.io/shard=a": "e2e/shards_test.go labels a namespace so, with an operator for the shard",
+		"helm upgrade fleetworkload charts/fleetworkload -n fleetworkload-system --reset-then-reuse-values --set 'manager.shards={a,b}'": "hack/tools " +
+			"renders the chart with these shards",
 	},
 }
 
