@@ -107,7 +107,7 @@ func (n *newcomer) alertsPage() walk {
 
 func tenancyPage() walk {
 	return walk{page: "docs/tenancy.md", parts: schemas,
-		standIns: because(onlyNamed, "kubectl fw render --config", "kubectl fw migrate --dry-run", "kubectl fw plan -f"),
+		standIns: because(onlyNamed, "kubectl fw render --config", "kubectl fw migrate --dry-run", "kubectl fw plan -f", "kubectl create role"),
 		before:   map[string]func(context.Context){"kubectl apply -f api.yaml --as=jane": rightsOfJane},
 	}
 }
@@ -127,7 +127,7 @@ func rightsOfJane(ctx context.Context) {
 	}
 }
 
-// argoCD is a ConfigMap of Argo CD's with something in it, and its namespace.
+// argoCD is a ConfigMap of Argo CD's with something in it, and its namespace, as somebody applies them who says --server-side and no field manager.
 const argoCD = `
 apiVersion: v1
 kind: Namespace
@@ -140,14 +140,15 @@ data: {url: "https://argocd.example.com"}
 `
 
 func gitopsPage() walk {
-	const applied = "kubectl apply --server-side -n argocd -f config/argocd/argocd-cm.yaml"
+	const applied = "kubectl apply --server-side --field-manager=fleetworkload -n argocd -f config/argocd/argocd-cm.yaml"
 	return walk{page: "docs/gitops.md", parts: "hack/tools builds the chart and the kustomizations, and " + schemas, standIns: map[string]standIn{
 		"kubectl wait --for=condition=Ready fleetworkload/shop-web --timeout=15m": {why: "the chart is for other clusters than the fleet's"},
 	}, before: map[string]func(context.Context){applied: func(ctx context.Context) {
 		GinkgoHelper()
 		_, err := world.kubectlWith(ctx, argoCD, lab.Hub, "apply", "--server-side", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
-	}}}.but(because(onlyNamed, "kubectl scale", "helm rollback", "kubectl fw undo", "helm uninstall", "helm upgrade", "kubectl rollout restart"))
+	}}}.but(because(onlyNamed, "kubectl scale", "helm rollback", "kubectl fw undo", "helm uninstall", "helm upgrade", "kubectl rollout restart",
+		"kubectl apply --server-side"))
 }
 
 func testFleetPage() walk {
