@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -98,7 +99,9 @@ func companionsArePlanned(ctx SpecContext, backend string) {
 		ContainSubstring("  ConfigMap/settings: data.value one -> two\n"), ContainSubstring("  Secret/key: data.value changed\n"),
 		ContainSubstring("this is the first step; what follows:\n"),
 	))
-	GinkgoWriter.Println(out)
+	if backend == "karmada" {
+		isOnPage("docs/kubectl-fw.md", "shop/web on backend karmada", strings.ReplaceAll(out, namespace, "shop"))
+	}
 
 	By("an approval of what was shown, and not of what it has become")
 	stale := fw.Status.Change.Approval

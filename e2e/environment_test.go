@@ -125,18 +125,26 @@ func (e *environment) install(ctx context.Context) error {
 		return err
 	}
 	for _, control := range []string{lab.Hub, lab.Karmada} {
-		clients, err := kubernetes.NewForConfig(e.clusters[control].rest)
-		if err != nil {
+		if err := e.newToken(ctx, control); err != nil {
 			return err
 		}
-		seconds := int64(4 * 3600)
-		token, err := clients.CoreV1().ServiceAccounts(operatorNamespace).CreateToken(ctx, operatorAccount,
-			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("token of the operator on %s: %w", control, err)
-		}
-		e.tokens[control] = token.Status.Token
 	}
+	return nil
+}
+
+// newToken gets the token with which operators come to a control plane that are made from now on.
+func (e *environment) newToken(ctx context.Context, control string) error {
+	clients, err := kubernetes.NewForConfig(e.clusters[control].rest)
+	if err != nil {
+		return err
+	}
+	seconds := int64(4 * 3600)
+	token, err := clients.CoreV1().ServiceAccounts(operatorNamespace).CreateToken(ctx, operatorAccount,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("token of the operator on %s: %w", control, err)
+	}
+	e.tokens[control] = token.Status.Token
 	return nil
 }
 

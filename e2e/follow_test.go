@@ -35,12 +35,30 @@ type walk struct {
 	before map[string]func(ctx context.Context)
 	// sooner is written in place of long times in files.
 	sooner map[string]string
+	// parts is why parts of files that standIns do not list are left out.
+	parts string
 }
 
 // standIn is why a command of a page is not typed, and what is done in its place.
 type standIn struct {
 	why string
 	do  func(ctx context.Context)
+}
+
+// but has these stand-ins, too.
+func (w walk) but(others map[string]standIn) walk {
+	w.standIns = maps.Clone(w.standIns)
+	maps.Copy(w.standIns, others)
+	return w
+}
+
+// because has one reason for several commands.
+func because(why string, commands ...string) map[string]standIn {
+	listed := map[string]standIn{}
+	for _, command := range commands {
+		listed[command] = standIn{why: why}
+	}
+	return listed
 }
 
 // newcomer follows a page in a copy of the checkout.
@@ -105,7 +123,7 @@ func (n *newcomer) follow(ctx context.Context, w walk) {
 			By(step.Where + ": instead of " + entry(step) + ", since " + instead.why)
 			instead.do(ctx)
 			w.standIns[entry(step)] = standIn{why: instead.why} // it is done once
-		case isListed:
+		case isListed, step.Part && w.parts != "":
 		case step.Part:
 			Fail(step.Where + ": nobody knows what to do with this part of a file")
 		default:
@@ -133,7 +151,7 @@ func (w walk) exit(step docs.Step) int {
 	if announced, is := w.ends[step.Text]; is {
 		return announced
 	}
-	if strings.Contains("\n"+step.Shown, "\nerror: ") {
+	if shown := "\n" + step.Shown; strings.Contains(shown, "\nerror: ") || strings.Contains(shown, "\nError from server ") {
 		return 1
 	}
 	return 0
@@ -152,13 +170,28 @@ func (w walk) shortened(text string) string {
 
 func stepsOf(path string) []docs.Step {
 	GinkgoHelper()
+	steps, err := pageAt(path).Steps()
+	Expect(err).NotTo(HaveOccurred())
+	return steps
+}
+
+func pageAt(path string) docs.Page {
+	GinkgoHelper()
 	pages, err := docs.Read("..")
 	Expect(err).NotTo(HaveOccurred())
 	at := slices.IndexFunc(pages, func(p docs.Page) bool { return p.Path == path })
 	Expect(at).To(BeNumerically(">=", 0), "there is no page %s", path)
-	steps, err := pages[at].Steps()
-	Expect(err).NotTo(HaveOccurred())
-	return steps
+	return pages[at]
+}
+
+// isOnPage wants what was printed to be what a block of a page shows, which has this first line.
+func isOnPage(path, first, printed string) {
+	GinkgoHelper()
+	blocks := pageAt(path).Blocks
+	at := slices.IndexFunc(blocks, func(b docs.Block) bool { return strings.HasPrefix(b.Text, first+"\n") })
+	Expect(at).To(BeNumerically(">=", 0), "%s has no block that begins %q", path, first)
+	shown, now := docs.Alike(blocks[at].Text), docs.Alike(printed)
+	Expect(docs.Like(shown).MatchString(now)).To(BeTrue(), "%s shows:\n%s\nand now it is:\n%s", blocks[at].Where, shown, now)
 }
 
 func (n *newcomer) write(name, content string) {

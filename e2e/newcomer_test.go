@@ -275,6 +275,7 @@ func (n *newcomer) commandLine() walk {
 		"make plugin-archives VERSION=v0.1.0": {why: noKrew},
 		"make plugin-archives VERSION=v0.1.0 PLATFORMS=linux/amd64":                                             {why: noKrew},
 		"kubectl krew install --manifest=bin/plugin/fw.yaml --archive=bin/plugin/kubectl-fw_linux_amd64.tar.gz": {why: noKrew},
+		"cp ~/.krew/store/fw/*/kubectl_complete-fw ~/.krew/bin/":                                                {why: noKrew},
 		"kubectl wait --for=condition=Ready fleetworkload/NAME":                                                 {why: mention},
 		"kubectl fw -n demo status cloneset-karmada --watch | cat":                                              {why: "it goes on until it is interrupted"},
 		"kubectl rollout undo":           {why: mention},

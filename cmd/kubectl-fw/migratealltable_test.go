@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,28 @@ func TestFleetTable(t *testing.T) {
 	fmt.Fprintln(&out, "---")
 	writeFleetEnd(&out, f, f.Outcome(), now)
 	compareGolden(t, "migrate/fleet.golden", out.String())
+}
+
+// TestFleetTableInDocs: a terminal shows what the page on kubectl fw draws.
+func TestFleetTableInDocs(t *testing.T) {
+	f := fleetOf(member("shop", "api"), member("shop", "cart"), member("shop", "db"), member("shop", "web"),
+		member("shop", "mail", suspendedNow), member("shop", "search", arrivedThere))
+	now := noon.Add(80 * time.Second)
+	f.See(member("shop", "cart", onItsWay), noon)
+	f.See(member("shop", "cart", arrivedThere), now)
+	f.See(member("shop", "api", onItsWay), now)
+	f.See(member("shop", "db", waitsForApproval), now)
+	f.See(member("shop", "web", wentBack), now)
+	f.Next(now)
+	var out bytes.Buffer
+	writeFleet(&out, f, now.Add(40*time.Second))
+	page, err := os.ReadFile("../../docs/kubectl-fw.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```text\n"+out.String()+"```\n") {
+		t.Errorf("docs/kubectl-fw.md does not show\n%s", out.String())
+	}
 }
 
 // What is said of the whole fits on a terminal of 80 columns, and so do the rows up to their message.

@@ -5,31 +5,42 @@ package docs
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // Command is a call of a program, as a page shows it.
 type Command struct {
 	Where string
+	// Variables are the names of those that are set before the program's name.
+	Variables []string
 	// Words are what stands after the program's name.
 	Words []string
 	// Typed is whether it stands in a block, as one would type it. In prose, names of objects may be left out.
 	Typed bool
 }
 
-var assignments = regexp.MustCompile(`^(\w+=('[^']*'|\S*) +)+`)
+var (
+	assignments = regexp.MustCompile(`^(\w+=('[^']*'|\S*) +)+`)
+	variable    = regexp.MustCompile(`(\w+)=('[^']*'|\S*) +`)
+)
 
 // Commands returns the calls of a program, which may have a name of several words.
 func (p Page) Commands(program string) []Command {
 	var found []Command
 	add := func(where, text string, typed bool) {
-		text = assignments.ReplaceAllString(strings.TrimPrefix(text, "$ "), "")
-		if rest, is := strings.CutPrefix(text+" ", program+" "); is {
-			found = append(found, Command{Where: where, Words: words(rest), Typed: typed})
+		text = strings.TrimPrefix(text, "$ ")
+		set := assignments.FindString(text)
+		if rest, is := strings.CutPrefix(text[len(set):]+" ", program+" "); is {
+			command := Command{Where: where, Words: words(rest), Typed: typed}
+			for _, match := range variable.FindAllStringSubmatch(set, -1) {
+				command.Variables = append(command.Variables, match[1])
+			}
+			found = append(found, command)
 		}
 	}
 	for _, block := range p.Blocks {
-		if block.Language != "" && block.Language != "sh" {
+		if !slices.Contains([]string{"", "sh", "console"}, block.Language) {
 			continue
 		}
 		for _, line := range strings.Split(strings.ReplaceAll(block.Text, "\\\n", " "), "\n") {

@@ -28,6 +28,7 @@ func read(t *testing.T) []Page {
 // TestLinks: what a page leads to is there, with its heading.
 func TestLinks(t *testing.T) {
 	pages, links := read(t), 0
+	elsewhere := map[string]string{}
 	anchors := map[string]map[string]bool{}
 	for _, page := range pages {
 		anchors[page.Path] = page.Anchors()
@@ -37,6 +38,10 @@ func TestLinks(t *testing.T) {
 			target, fragment, _ := strings.Cut(inRepository(link.Text), "#")
 			switch {
 			case strings.Contains(target, "://"):
+				if other := elsewhere[strings.TrimSuffix(target, "/")]; !strings.HasPrefix(target, "https://") || other != "" && other != target {
+					t.Errorf("%s leads to %s: want https, and one spelling of an address%s", link.Where, link.Text, strings.TrimSuffix(", such as "+other, ", such as "))
+				}
+				elsewhere[strings.TrimSuffix(target, "/")] = target
 				continue
 			case strings.HasPrefix(target, "/"):
 				target = target[1:]

@@ -20,16 +20,23 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// TestMakeTargets: each target that a page names is there, and so is each variable that it sets.
+// TestMakeTargets: each target that a page names is there, and so is each variable that it sets behind it. One before it is known to the Makefile,
+// to the script of the end-to-end tests, or to a program.
 func TestMakeTargets(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := 0
+	known, commands, variables := variablesOf(t), 0, 0
 	for _, page := range read(t) {
 		for _, command := range page.Commands("make") {
 			commands++
+			for _, name := range command.Variables {
+				variables++
+				if !known[name] {
+					t.Errorf("%s: nobody reads %s", command.Where, name)
+				}
+			}
 			for _, word := range command.Words {
 				name, _, isVariable := strings.Cut(word, "=")
 				target := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `:`)
@@ -42,7 +49,53 @@ func TestMakeTargets(t *testing.T) {
 			}
 		}
 	}
-	if commands < 50 {
+	if commands < 50 || variables < 15 {
+		t.Errorf("looked at %d commands and %d variables", commands, variables)
+	}
+}
+
+// variablesOf returns the names of variables that may be set before make.
+func variablesOf(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{"GOGC": true} // Go's own
+	for _, file := range []string{"Makefile", "hack/e2e"} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\b[A-Z][A-Z0-9_]+\b`).FindAllString(string(text), -1) {
+			known[name] = true
+		}
+	}
+	each(t, func(_, text string) {
+		for _, match := range regexp.MustCompile(`"([A-Z][A-Z0-9_]+)"`).FindAllStringSubmatch(text, -1) {
+			known[match[1]] = true
+		}
+	})
+	return known
+}
+
+// TestGoCommands: packages and tests that pages have people run are there.
+func TestGoCommands(t *testing.T) {
+	tests, commands := testsOf(t), 0
+	for _, page := range read(t) {
+		for _, command := range page.Commands("go") {
+			for i, word := range command.Words {
+				dir, isPackage := strings.CutPrefix(word, "./")
+				name, _, _ := strings.Cut(word, "/")
+				switch {
+				case isPackage:
+					commands++
+					if files, err := filepath.Glob(filepath.Join(root, strings.TrimSuffix(dir, "..."), "*.go")); err != nil || len(files) == 0 && !strings.HasSuffix(dir, "...") {
+						t.Errorf("%s: there is no package %s", command.Where, word)
+					}
+				case i > 0 && command.Words[i-1] == "-run" && !tests[name]:
+					t.Errorf("%s: there is no test %s", command.Where, word)
+				}
+			}
+		}
+	}
+	if commands < 10 {
 		t.Errorf("looked at %d commands", commands)
 	}
 }
@@ -177,14 +230,21 @@ var (
 	made = []string{"bin", "dist"}
 )
 
-// TestPathsAndTests: files, folders and tests that pages name are there.
-func TestPathsAndTests(t *testing.T) {
+// testsOf returns the names of all tests of the repository.
+func testsOf(t *testing.T) map[string]bool {
+	t.Helper()
 	tests := map[string]bool{}
 	each(t, func(_, text string) {
 		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(text, -1) {
 			tests[match[1]] = true
 		}
 	})
+	return tests
+}
+
+// TestPathsAndTests: files, folders and tests that pages name are there.
+func TestPathsAndTests(t *testing.T) {
+	tests := testsOf(t)
 	top, err := os.ReadDir(root)
 	if err != nil {
 		t.Fatal(err)

@@ -36,13 +36,13 @@ var (
 	remark  = regexp.MustCompile(` +# [^'"]*$`)
 )
 
-// Steps returns what a page has people do, in its order. On a page that is followed, a block is YAML, "text" for pictures, or commands: after "$ ",
-// with what they print below them, or a command on each line.
+// Steps returns what a page has people do, in its order. A block is YAML, code or a picture ("go", "mermaid", "text"), or commands: after "$ ", with
+// what they print below them, or a command on each line.
 func (p Page) Steps() ([]Step, error) {
 	var steps []Step
 	for _, block := range p.Blocks {
 		switch block.Language {
-		case "text":
+		case "text", "mermaid", "go":
 		case "yaml":
 			steps = append(steps, block.file())
 		case "", "sh", "console":

@@ -22,6 +22,10 @@ kind: FleetWorkload
 a picture
 '''
 
+'''go
+func main() {}
+'''
+
 '''yaml
 # web.yaml, as it is now
 kind: FleetWorkload
@@ -69,14 +73,14 @@ func TestSteps(t *testing.T) {
 		{Where: "a.md:1", Text: "kubectl get clusters"},
 		{Where: "a.md:1", Text: "helm version"},
 		{Where: "a.md:4", File: "web.yaml", Text: "# web.yaml\nkind: FleetWorkload\n"},
-		{Where: "a.md:13", File: "web.yaml", Shown: "# web.yaml, as it is now\nkind: FleetWorkload\n"},
-		{Where: "a.md:18", File: "web.yaml", LeftOut: "spec.template", Shown: "# web.yaml, without spec.template\nkind: FleetWorkload\n"},
-		{Where: "a.md:23", Part: true, Text: "spec: {}\n"},
-		{Where: "a.md:28", Text: "make build && export PATH=$PWD/bin:$PATH"},
-		{Where: "a.md:31", Text: "kubectl apply \\\n  -f web.yaml"},
-		{Where: "a.md:36", Text: "kubectl get fw", Shown: "NAME   AGE\n\nweb    9s\n"},
-		{Where: "a.md:40", Text: "kubectl delete fw web \\\n  --wait=false"},
-		{Where: "a.md:44", Text: "make lint"},
+		{Where: "a.md:17", File: "web.yaml", Shown: "# web.yaml, as it is now\nkind: FleetWorkload\n"},
+		{Where: "a.md:22", File: "web.yaml", LeftOut: "spec.template", Shown: "# web.yaml, without spec.template\nkind: FleetWorkload\n"},
+		{Where: "a.md:27", Part: true, Text: "spec: {}\n"},
+		{Where: "a.md:32", Text: "make build && export PATH=$PWD/bin:$PATH"},
+		{Where: "a.md:35", Text: "kubectl apply \\\n  -f web.yaml"},
+		{Where: "a.md:40", Text: "kubectl get fw", Shown: "NAME   AGE\n\nweb    9s\n"},
+		{Where: "a.md:44", Text: "kubectl delete fw web \\\n  --wait=false"},
+		{Where: "a.md:48", Text: "make lint"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Step{})); diff != "" {
 		t.Error(diff)
@@ -84,11 +88,11 @@ func TestSteps(t *testing.T) {
 }
 
 func TestStepsRefuses(t *testing.T) {
-	page, err := parse("a.md", "\n```go\nfunc main() {}\n```\n")
+	page, err := parse("a.md", "\n```lua\nreturn hs\n```\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `a.md:2: nobody knows what to do with "go"`
+	const want = `a.md:2: nobody knows what to do with "lua"`
 	if _, err := page.Steps(); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
