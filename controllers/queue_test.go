@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	pointer "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -499,11 +500,12 @@ func TestOwnNumbersBringNoPass(t *testing.T) {
 		"a revision":                      {change: func(fw *v1alpha1.FleetWorkload) { fw.Status.Revision = "r2" }, matters: true},
 		"the finalizer":                   {change: func(fw *v1alpha1.FleetWorkload) { fw.Finalizers = []string{v1alpha1.Finalizer} }, matters: true},
 		"a spec, seen with our numbers":   {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.Generation = 2 }, matters: true},
-		"a spec, before our next write":   {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), time.Now()) }},
+		"a spec, before our next write":   {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), r.Clock.Now()) }},
+		"a spec, restored from a backup":  {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), r.Clock.Now().Add(-behindForLong)) }, matters: true},
 		"nothing: all are looked through": {change: func(fw *v1alpha1.FleetWorkload) { fw.ResourceVersion = "1" }, matters: true},
 	} {
-		r := &Reconciler{}
-		r.written.remember(version("2", nil), time.Now())
+		r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(time.Now())}
+		r.written.remember(version("2", nil), r.Clock.Now())
 		if c.before != nil {
 			c.before(r)
 		}

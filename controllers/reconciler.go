@@ -166,7 +166,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	}()
 	traceGeneration(ctx, fw)
 	if since, ahead := r.written.ahead(fw); ahead {
-		return r.behind(ctx, since), nil
+		return r.behind(ctx, req.NamespacedName, since), nil
 	}
 	if lenient.Problem(fw) == "" && fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
 		if err := r.addFinalizer(ctx, fw); err != nil {
@@ -208,8 +208,8 @@ func (r *Reconciler) serves(ctx context.Context, name string) (bool, error) {
 	return r.Serves.Matches(labels.Set(namespace.Labels)), nil
 }
 
-// takeUp finds out how far another operator has come with a FleetWorkload that is this one's from now on: the cache may be from before its last
-// write. there is false when it is gone meanwhile. It is a list, for which the operator has the right anyhow.
+// takeUp finds out how far others have come with a FleetWorkload of which nothing is known any more: the cache may be from before the last write.
+// there is false when it is gone meanwhile. It is a list, for which the operator has the right anyhow.
 func (r *Reconciler) takeUp(ctx context.Context, key types.NamespacedName) (there bool, err error) {
 	if !r.written.anothers(key) {
 		return true, nil
@@ -218,7 +218,7 @@ func (r *Reconciler) takeUp(ctx context.Context, key types.NamespacedName) (ther
 	live.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FleetWorkloadList"))
 	err = r.Live.List(ctx, live, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
 	if err != nil {
-		return false, fmt.Errorf("read how far another operator has come with %s: %w", key, err)
+		return false, fmt.Errorf("read how far others have come with %s: %w", key, err)
 	}
 	if len(live.Items) == 0 {
 		return false, nil // the cache will tell

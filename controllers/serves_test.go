@@ -170,6 +170,25 @@ func TestANamespaceThatIsTakenOver(t *testing.T) {
 	}
 }
 
+// TestAWriteThatABackupDoesNotHave: an API server was restored from a backup, and the operator goes on with what is there now.
+func TestAWriteThatABackupDoesNotHave(t *testing.T) {
+	w := newWorld(t)
+	w.Live = w.client
+	w.create(divide(8))
+	w.settle()
+	lost := w.get()
+	lost.ResourceVersion += "000"
+	w.written.remember(lost, w.Clock.Now())
+	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(9)) })
+	w.waits("for a write that may be on its way")
+	w.later(int(behindForLong.Seconds()) + 1)
+	w.waits("until it has looked past the cache")
+	w.settle()
+	if w.members() == "4 2 2" {
+		t.Error("the edit is not carried out")
+	}
+}
+
 // TestAFleetWorkloadThatIsGoneIsNotTakenOver: the cache still shows it, and another operator has removed all of it from the backend.
 func TestAFleetWorkloadThatIsGoneIsNotTakenOver(t *testing.T) {
 	w, cache, _ := shardA(t, "b")

@@ -25,7 +25,7 @@ import (
 // conflictRetry is how soon a pass that read an outdated object runs again.
 const conflictRetry = time.Second
 
-// behindForLong is how long the cache may lack our own write without a word in the log.
+// behindForLong is how long the cache may lack our own write before it is doubted.
 const behindForLong = 30 * time.Second
 
 // finish is the one exit of a pass: it writes the status when it differs, or lets a deleted FleetWorkload go.
@@ -79,11 +79,13 @@ func (r *Reconciler) ended(key types.NamespacedName, res reconcile.Result, err e
 	return res, err
 }
 
-// behind is the end of a pass that finds the cache without our own write of that time.
-func (r *Reconciler) behind(ctx context.Context, since time.Time) reconcile.Result {
+// behind is the end of a pass that finds the cache without our own write of that time. After a while the next pass looks past the cache: an API
+// server that was restored from a backup does not have that write, and never will.
+func (r *Reconciler) behind(ctx context.Context, key types.NamespacedName, since time.Time) reconcile.Result {
 	if lacks := r.Clock.Now().Sub(since); lacks > behindForLong {
-		log.FromContext(ctx).Info("The cache does not show this FleetWorkload as it was last written; nothing is done with it until then",
+		log.FromContext(ctx).Info("The cache does not show this FleetWorkload as it was last written; it is read past the cache",
 			"for", lacks.Round(time.Second).String())
+		r.written.leave(key)
 	}
 	return ctrl.Result{RequeueAfter: conflictRetry}
 }

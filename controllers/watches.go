@@ -77,7 +77,7 @@ func (r *Reconciler) matters(e event.UpdateEvent) bool {
 	switch {
 	case !was || !is || before.ResourceVersion == now.ResourceVersion:
 		return true
-	case r.written.before(now):
+	case r.written.before(now, r.Clock.Now().Add(-behindForLong)):
 		return false
 	case !r.written.shows(now):
 		return true

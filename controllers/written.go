@@ -22,7 +22,7 @@ type version struct {
 	at              time.Time
 	// awaited is true once a pass has found the cache without it.
 	awaited bool
-	// anothers is true while another operator writes the object. Nothing else is known then.
+	// anothers is true while another operator writes the object, and when the cache has lacked our own write for long. Nothing else is known then.
 	anothers bool
 }
 
@@ -31,7 +31,7 @@ func (w *writes) remember(obj client.Object, now time.Time) {
 	w.set(client.ObjectKeyFromObject(obj), version{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion(), at: now})
 }
 
-// leave is called when the object is another operator's.
+// leave is called when the object is another operator's, or when the last write to it is in doubt.
 func (w *writes) leave(key types.NamespacedName) { w.set(key, version{anothers: true}) }
 
 func (w *writes) set(key types.NamespacedName, v version) {
@@ -73,12 +73,13 @@ func (w *writes) shows(obj client.Object) bool {
 	return !last.awaited && !last.anothers && last.uid == obj.GetUID() && last.resourceVersion == obj.GetResourceVersion()
 }
 
-// before tells whether obj is from before the last write that is known. That was made upon the newest object there was, so that a pass has seen obj.
-func (w *writes) before(obj client.Object) bool {
+// before tells whether obj is from before the last write, if that was made after since. It was made upon the newest object there was, so that a pass
+// has seen obj.
+func (w *writes) before(obj client.Object, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last, known := w.by[client.ObjectKeyFromObject(obj)]
-	return known && last.older(obj)
+	return known && last.at.After(since) && last.older(obj)
 }
 
 // older tells whether obj is from before this version.
