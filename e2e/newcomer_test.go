@@ -51,11 +51,10 @@ func (n *newcomer) firstHour() walk {
 
 func (n *newcomer) readme() walk {
 	return walk{page: "README.md", standIns: map[string]standIn{
-		"make demo":                          {why: "it starts a fleet of its own", do: n.begin},
-		"make test":                          {why: "it runs this scenario"},
-		"make unit":                          {why: "make test runs it before this scenario"},
-		"kubectl wait --for=condition=Ready": {why: "it names no object; the one above does"},
-		"make images":                        {why: "make verify-images builds images"},
+		"make demo":   {why: "it starts a fleet of its own", do: n.begin},
+		"make test":   {why: "it runs this scenario"},
+		"make unit":   {why: "make test runs it before this scenario"},
+		"make images": {why: "make verify-images builds images"},
 	}}
 }
 
