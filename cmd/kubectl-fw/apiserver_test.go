@@ -26,15 +26,7 @@ import (
 
 // TestEventsOnAnAPIServer: what a recorder such as the operator's writes is found there, and nothing of others.
 func TestEventsOnAnAPIServer(t *testing.T) {
-	server, err := lab.StartAPIServer(t.Context(), filepath.Join(t.TempDir(), "lab"), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := startAPIServer(t)
 	record := recorder(t, server)
 	fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
 	record.Eventf(fw, nil, "Warning", "RemovalHeld", "Reconcile", "held")
@@ -110,4 +102,19 @@ func recorder(t *testing.T, server *lab.APIServer) events.EventRecorder {
 	}
 	t.Cleanup(broadcaster.Shutdown)
 	return broadcaster.NewRecorder(scheme, "fleetworkload")
+}
+
+// startAPIServer runs one until the test ends.
+func startAPIServer(t *testing.T) *lab.APIServer {
+	t.Helper()
+	server, err := lab.StartAPIServer(t.Context(), filepath.Join(t.TempDir(), "lab"), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
 }

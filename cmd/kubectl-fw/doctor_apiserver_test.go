@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,11 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,15 +35,7 @@ import (
 // TestDoctorOnAnAPIServer: a hub that is the management cluster, too, is looked at with the operator's token and without. A right that is taken away
 // is found both ways.
 func TestDoctorOnAnAPIServer(t *testing.T) {
-	server, err := lab.StartAPIServer(t.Context(), filepath.Join(t.TempDir(), "lab"), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := startAPIServer(t)
 	api, role := hubOn(t, server)
 	path := configured(t, server)
 	said := func() map[string]string {
@@ -127,15 +122,17 @@ func hubOn(t *testing.T, server *lab.APIServer) (client.Client, *rbacv1.ClusterR
 		"status": map[string]any{"conditions": []any{map[string]any{"type": "ManagedClusterConditionAvailable", "status": "True"}},
 			"clusterClaims": []any{map[string]any{"name": "id.k8s.io", "value": "1"}}},
 	}}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		err := api.Create(t.Context(), cluster)
-		if err == nil {
-			return api, role
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := api.Create(ctx, cluster)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return false, nil // the kind is not served yet
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return api, role
 }
 
 // definitions are CRDs of what the driver needs of OCM, with any fields.
