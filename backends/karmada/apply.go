@@ -85,6 +85,7 @@ func (d *Driver) advance(
 	}
 	want, again := want.asking(live, clusters, held.Query, now)
 	step := decide(held, want, live)
+	again = backends.Sooner(again, step.again)
 	if len(step.writes) > 0 {
 		if err := d.prepare(ctx, held, want, live); err != nil {
 			return backends.Progress{}, err

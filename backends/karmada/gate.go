@@ -63,6 +63,9 @@ func (t telling) told() *workv1alpha1.Work {
 	return after
 }
 
+// soon is when the cache is expected to show what was just written, where nothing else keeps the next step waiting.
+const soon = 50 * time.Millisecond
+
 // decision is the next step towards what is wanted: writes, in order, then Works to take Karmada's finalizer from, then
 // what is awaited. It is done when there is nothing to wait for.
 type decision struct {
@@ -196,7 +199,7 @@ func (s state) create() decision {
 		// The template comes only once this has been seen: Karmada must not find it before the policy, or another policy
 		// may claim it.
 		d.writes = append(d.writes, write{object: policy})
-		d.waiting = "the PropagationPolicy to be seen"
+		d.waiting, d.again = "the PropagationPolicy to be seen", soon
 		return d
 	}
 	if s.templateStale {
