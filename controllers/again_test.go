@@ -80,7 +80,7 @@ func TestAnEventOfOurOwnWriteMayBeMissed(t *testing.T) {
 	w.settle()
 	later := w.get().DeepCopy()
 	later.ResourceVersion += "0"
-	w.written.remember(later, w.Clock.Now())
+	w.written.remember(later, w.Clock.Now(), false)
 	if result, err := w.reconcile(); err != nil || result.RequeueAfter != conflictRetry {
 		t.Errorf("behind: %+v, %v", result, err)
 	}

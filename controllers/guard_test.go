@@ -1,12 +1,15 @@
 package controllers
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -295,20 +298,42 @@ func TestADecisionStandsHoweverFarItIsCarriedOut(t *testing.T) {
 	}
 }
 
-// TestADecisionIsRecordedFirst: nothing is sent before the API server has taken the record.
+// recordedFirst connects to a backend that wants each decision on the management cluster before a write.
+type recordedFirst struct {
+	*world
+	want int32
+}
+
+func (r recordedFirst) Driver(string) (backends.Driver, error) {
+	return r.backend.GatedDriver(func(kind backendtest.RequestKind, _ string) error {
+		if got := guard.Decided(r.get().Status.Placement); kind == backendtest.WriteRequest && got["m1"] != r.want {
+			r.t.Errorf("something is sent while the record says %v", got)
+		}
+		return nil
+	}), nil
+}
+
+func (recordedFirst) Names() []string { return []string{"one"} }
+
+// TestADecisionIsRecordedFirst: nothing is sent before the API server has taken the record. Once it has, the same pass goes on.
 func TestADecisionIsRecordedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.create(divide(8))
 	w.settle()
-	sent := w.backend.Writes()
+	w.Reconciler.Backends = recordedFirst{w, 8}
 	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(16)) })
-	if _, err := w.reconcile(); err != nil {
-		t.Fatal(err)
+	down := errors.New("down")
+	w.through(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		return down
+	}})
+	sent := w.backend.Writes()
+	if _, err := w.reconcile(); !errors.Is(err, down) || w.backend.Writes() != sent {
+		t.Errorf("%v; %d writes without a record", err, w.backend.Writes()-sent)
 	}
-	if got := guard.Decided(w.get().Status.Placement); got["m1"] != 8 || w.backend.Writes() != sent {
-		t.Errorf("decided %v, %d writes", got, w.backend.Writes()-sent)
+	w.Client = w.client
+	if _, err := w.reconcile(); err != nil || w.backend.Writes() == sent {
+		t.Errorf("%v; %d writes in the pass that records", err, w.backend.Writes()-sent)
 	}
-	w.expect(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonApplying)
 	w.settle()
 	w.membersRun("8 4 4")
 }

@@ -80,7 +80,7 @@ func TestALargeFleetsRecordsArePacked(t *testing.T) {
 		before, status := writes, *fw.Status.DeepCopy()
 		status.Placement = &v1alpha1.PlacementRecord{Group: "g", Clusters: clusters(step.clusters, step.replicas)}
 		status.Migration = moved(step.moved)
-		if err := w.writeStatus(t.Context(), fw, status); err != nil {
+		if _, err := w.writeStatus(t.Context(), fw, status, false); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := json.Marshal(server["status"])
@@ -133,7 +133,7 @@ func TestAStatusThatIsCutToFitRests(t *testing.T) {
 	}
 	status.Truncated = ptr(int32(3900))
 	for pass := range 2 {
-		if err := w.writeStatus(t.Context(), fw, status); err != nil {
+		if _, err := w.writeStatus(t.Context(), fw, status, false); err != nil {
 			t.Fatal(err)
 		}
 		if writes != 1 {

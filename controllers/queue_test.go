@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -422,6 +423,8 @@ func TestNumbersAloneWait(t *testing.T) {
 			change  func(*v1alpha1.FleetWorkloadStatus)
 			others  int
 			stuck   bool
+			words   bool
+			reason  string
 			later   time.Duration
 		}{
 			"many are to answer":           {applied: 80, later: statusPace - time.Second/2},
@@ -441,6 +444,9 @@ func TestNumbersAloneWait(t *testing.T) {
 			"another revision":                       {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
 			"another reason":                         {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
 			"as far, in a word":                      {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = v1alpha1.ReasonApplying }},
+			"as far, in other words":                 {words: true, later: wordsPace - time.Second/2},
+			"what a person is to do, in other words": {words: true, reason: v1alpha1.ReasonRemovalHeld, later: numbersPace - time.Second/2},
+			"beside others, in other words":          {words: true, others: 1, later: longestPace - time.Second/2},
 			"nothing is chosen":                      {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Placement = nil }},
 			"it arrives on one": {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) {
 				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
@@ -457,9 +463,17 @@ func TestNumbersAloneWait(t *testing.T) {
 				time.Sleep(ofLate)
 			}
 			fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}, Status: statusOf(1, nil)}
-			r.written.remember(fw, time.Now())
+			if c.words {
+				fw.Status = statusOf(81, nil)
+			}
+			fw.Status.Conditions[0].Reason = cmp.Or(c.reason, v1alpha1.ReasonProgressing)
+			r.written.remember(fw, time.Now(), false)
 			time.Sleep(time.Second / 2)
 			status := statusOf(c.applied, c.change)
+			if c.words {
+				status = *fw.Status.DeepCopy()
+				status.Conditions[0].Message, status.Clusters[0].Message = "waits", "waits"
+			}
 			r.begun.note(client.ObjectKeyFromObject(fw), status, time.Now())
 			if later := r.later(fw, status); later != c.later {
 				t.Errorf("%s: it waits for %s, want %s", name, later, c.later)
@@ -492,20 +506,28 @@ func TestOwnNumbersBringNoPass(t *testing.T) {
 		before  func(r *Reconciler)
 		matters bool
 	}{
-		"numbers":                         {change: numbers},
-		"numbers of somebody else":        {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.ResourceVersion = "3" }, matters: true},
-		"of one that was made anew":       {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.UID = "u2" }, matters: true},
-		"numbers that were waited for":    {change: numbers, before: func(r *Reconciler) { r.written.ahead(version("1", nil)) }, matters: true},
-		"another operator's":              {change: numbers, before: func(r *Reconciler) { r.written.leave(types.NamespacedName{Namespace: "a", Name: "web"}) }, matters: true},
-		"a revision":                      {change: func(fw *v1alpha1.FleetWorkload) { fw.Status.Revision = "r2" }, matters: true},
-		"the finalizer":                   {change: func(fw *v1alpha1.FleetWorkload) { fw.Finalizers = []string{v1alpha1.Finalizer} }, matters: true},
-		"a spec, seen with our numbers":   {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.Generation = 2 }, matters: true},
-		"a spec, before our next write":   {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), r.Clock.Now()) }},
-		"a spec, restored from a backup":  {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), r.Clock.Now().Add(-behindForLong)) }, matters: true},
+		"numbers":                        {change: numbers},
+		"numbers of somebody else":       {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.ResourceVersion = "3" }, matters: true},
+		"of one that was made anew":      {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.UID = "u2" }, matters: true},
+		"numbers that were waited for":   {change: numbers, before: func(r *Reconciler) { r.written.ahead(version("1", nil)) }, matters: true},
+		"another operator's":             {change: numbers, before: func(r *Reconciler) { r.written.leave(types.NamespacedName{Namespace: "a", Name: "web"}) }, matters: true},
+		"a revision":                     {change: func(fw *v1alpha1.FleetWorkload) { fw.Status.Revision = "r2" }, matters: true},
+		"the finalizer":                  {change: func(fw *v1alpha1.FleetWorkload) { fw.Finalizers = []string{v1alpha1.Finalizer} }, matters: true},
+		"a spec, seen with our numbers":  {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.Generation = 2 }, matters: true},
+		"a spec, before our next write":  {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), r.Clock.Now(), false) }},
+		"a spec, restored from a backup": {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), r.Clock.Now().Add(-behindForLong), false) }, matters: true},
+		"a revision, and it goes on":     {change: func(fw *v1alpha1.FleetWorkload) { fw.Status.Revision = "r2" }, before: func(r *Reconciler) { r.written.remember(version("2", nil), r.Clock.Now(), true) }},
+		"and it was waited for": {change: numbers, before: func(r *Reconciler) {
+			r.written.remember(version("2", nil), r.Clock.Now(), true)
+			r.written.ahead(version("1", nil))
+		}, matters: true},
+		"and somebody else has written": {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation, fw.ResourceVersion = 2, "3" }, before: func(r *Reconciler) {
+			r.written.remember(version("2", nil), r.Clock.Now(), true)
+		}, matters: true},
 		"nothing: all are looked through": {change: func(fw *v1alpha1.FleetWorkload) { fw.ResourceVersion = "1" }, matters: true},
 	} {
 		r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(time.Now())}
-		r.written.remember(version("2", nil), r.Clock.Now())
+		r.written.remember(version("2", nil), r.Clock.Now(), false)
 		if c.before != nil {
 			c.before(r)
 		}

@@ -173,16 +173,26 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 			return ctrl.Result{}, err
 		}
 	}
+	res, goesOn, err := r.step(ctx, fw)
+	if goesOn {
+		res, _, err = r.step(ctx, fw)
+	}
+	return res, err
+}
+
+// step decides, carries out and writes the status. goesOn is true when fw is now as it was written, with a decision that nothing was ordered for:
+// the next step need not wait until the cache shows that.
+func (r *Reconciler) step(ctx context.Context, fw *v1alpha1.FleetWorkload) (res reconcile.Result, goesOn bool, err error) {
 	d, err := r.decide(ctx, fw)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, false, err
 	}
 	if err := r.keep(ctx, fw, d.Keep); err != nil {
 		return r.finish(ctx, fw, d.Fail(err))
 	}
 	outcomes := r.carryOut(ctx, d.Orders)
-	if err := outdated(outcomes); err != nil && !r.conflicts.last(req.NamespacedName) {
-		return ctrl.Result{}, err
+	if err := outdated(outcomes); err != nil && !r.conflicts.last(client.ObjectKeyFromObject(fw)) {
+		return ctrl.Result{}, false, err
 	}
 	r.remember(ctx, fw, d)
 	result := d.Conclude(outcomes)
@@ -211,7 +221,7 @@ func (r *Reconciler) serves(ctx context.Context, name string) (bool, error) {
 // takeUp finds out how far others have come with a FleetWorkload of which nothing is known any more: the cache may be from before the last write.
 // there is false when it is gone meanwhile. It is a list, for which the operator has the right anyhow.
 func (r *Reconciler) takeUp(ctx context.Context, key types.NamespacedName) (there bool, err error) {
-	if !r.written.anothers(key) {
+	if !r.written.unknown(key) {
 		return true, nil
 	}
 	live := &metav1.PartialObjectMetadataList{}
@@ -223,7 +233,7 @@ func (r *Reconciler) takeUp(ctx context.Context, key types.NamespacedName) (ther
 	if len(live.Items) == 0 {
 		return false, nil // the cache will tell
 	}
-	r.written.remember(&live.Items[0], r.Clock.Now())
+	r.written.remember(&live.Items[0], r.Clock.Now(), false)
 	return true, nil
 }
 
@@ -247,7 +257,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, fw *v1alpha1.FleetWorkloa
 	if err := r.Patch(ctx, written, patch); err != nil {
 		return fmt.Errorf("add finalizer to %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
-	r.written.remember(written, r.Clock.Now())
+	r.written.remember(written, r.Clock.Now(), true)
 	fw.Finalizers, fw.ResourceVersion = written.Finalizers, written.ResourceVersion
 	return nil
 }

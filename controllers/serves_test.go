@@ -158,7 +158,7 @@ func TestANamespaceThatIsTakenOver(t *testing.T) {
 			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(9)) })
 			for range 5 {
 				cache.fw = w.get() // of what it waits for, only what came after
-				w.later(1)         // and numbers are not written more often
+				w.later(3)         // and neither numbers nor words are written more often
 				if result, err := w.reconcile(); err != nil || result.RequeueAfter == conflictRetry {
 					t.Fatalf("%+v, %v", result, err)
 				}
@@ -178,7 +178,7 @@ func TestAWriteThatABackupDoesNotHave(t *testing.T) {
 	w.settle()
 	lost := w.get()
 	lost.ResourceVersion += "000"
-	w.written.remember(lost, w.Clock.Now())
+	w.written.remember(lost, w.Clock.Now(), false)
 	w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(9)) })
 	w.waits("for a write that may be on its way")
 	w.later(int(behindForLong.Seconds()) + 1)

@@ -28,24 +28,24 @@ const conflictRetry = time.Second
 // behindForLong is how long the cache may lack our own write before it is doubted.
 const behindForLong = 30 * time.Second
 
-// finish is the one exit of a pass: it writes the status when it differs, or lets a deleted FleetWorkload go.
-func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, result pass.Result) (reconcile.Result, error) {
+// finish is the one exit of a step: it writes the status when it differs, or lets a deleted FleetWorkload go.
+func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, result pass.Result) (res reconcile.Result, goesOn bool, err error) {
 	if conflict(result.Err) && !r.conflicts.last(client.ObjectKeyFromObject(fw)) {
-		return ctrl.Result{}, result.Err
+		return ctrl.Result{}, false, result.Err
 	}
 	if result.Gone {
 		r.Turns.end(client.ObjectKeyFromObject(fw))
-		return ctrl.Result{}, r.removeFinalizer(ctx, fw)
+		return ctrl.Result{}, false, r.removeFinalizer(ctx, fw)
 	}
 	if !result.Unchanged {
 		r.begun.note(client.ObjectKeyFromObject(fw), result.Status, r.Clock.Now())
 		if later := r.later(fw, result.Status); later > 0 {
 			result.Again = soonest(result.Again, later)
-		} else if err := r.writeStatus(ctx, fw, result.Status); err != nil {
+		} else if goesOn, err = r.writeStatus(ctx, fw, result.Status, result.GoesOn); err != nil {
 			if conflict(err) {
-				return ctrl.Result{}, err
+				return ctrl.Result{}, false, err
 			}
-			return ctrl.Result{}, errors.Join(result.Err, err)
+			return ctrl.Result{}, false, errors.Join(result.Err, err)
 		}
 	}
 	switch result.Turn {
@@ -56,9 +56,9 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 	case pass.TurnKept:
 	}
 	if err := r.forget(ctx, fw, result.Forget); err != nil {
-		return ctrl.Result{}, errors.Join(result.Err, err)
+		return ctrl.Result{}, false, errors.Join(result.Err, err)
 	}
-	return ctrl.Result{RequeueAfter: result.Again}, result.Err
+	return ctrl.Result{RequeueAfter: result.Again}, goesOn, result.Err
 }
 
 // outdated is why an order was refused because something has changed since it was read; nil when none was.
@@ -98,29 +98,36 @@ func (r *Reconciler) younger(than time.Duration) bool {
 	return now.Sub(*r.first.Load()) < than
 }
 
-func (r *Reconciler) writeStatus(ctx context.Context, fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) error {
+// writeStatus writes a status that differs. When the pass goes on with it, fw is afterwards as the API server has it; wentOn is false when nothing
+// was to be written.
+func (r *Reconciler) writeStatus(
+	ctx context.Context, fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus, goesOn bool,
+) (wentOn bool, err error) {
 	same := equality.Semantic.DeepEqual
 	if same(fw.Status, status) {
-		return nil
+		return false, nil
 	}
 	packed, err := status.Pack()
 	if err != nil {
-		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
+		return false, fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
 	before, after := fw.DeepCopy(), fw.DeepCopy()
 	before.Status, after.Status = *fw.Status.Bare(), *packed
 	if same(before.Status, after.Status) {
-		return nil // what it lacks has no room
+		return false, nil // what it lacks has no room
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
+		return false, fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(fw), err)
 	}
-	r.written.remember(after, r.Clock.Now())
+	r.written.remember(after, r.Clock.Now(), goesOn)
 	r.Changes.Written(client.ObjectKeyFromObject(fw), fw.Status, status, r.Clock.Now())
 	r.announce(ctx, fw, status)
 	r.announceMigration(fw, fw.Status.Migration, status.Migration)
-	return nil
+	if goesOn {
+		*fw = *after
+	}
+	return goesOn, nil
 }
 
 const (
@@ -130,6 +137,8 @@ const (
 	// hundred clusters as for three ManifestWorks.
 	statusPace  = 3 * time.Second
 	manyAnswers = 20
+	// wordsPace is the same for messages alone: what is awaited now is soon something else. Beside others on their way it is longestPace.
+	wordsPace = 3 * time.Second
 	// paceForOthers is added for each FleetWorkload that is on its way and has no worker to itself, until it is longestPace.
 	paceForOthers = 200 * time.Millisecond
 	longestPace   = 10 * time.Second
@@ -142,6 +151,12 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 	pace := min(longestPace, numbersPace+time.Duration(others)*paceForOthers)
 	if many {
 		pace = max(pace, statusPace)
+	}
+	if equality.Semantic.DeepEqual(withoutWords(fw.Status), withoutWords(status)) {
+		pace = max(pace, wordsPace)
+		if others > 0 {
+			pace = longestPace
+		}
 	}
 	before, after := withoutNumbers(fw.Status), withoutNumbers(status)
 	if others > 0 || many {
@@ -163,12 +178,30 @@ func withoutNumbers(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadS
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		c.Message = ""
-		switch c.Reason {
-		case v1alpha1.ReasonApplying, v1alpha1.ReasonProgressing, v1alpha1.ReasonUnknown:
+		if onItsWay(c.Reason) {
 			c.Reason = ""
 		}
 	}
 	return status
+}
+
+// withoutWords is a status without what messages say of the way to where it is going.
+func withoutWords(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
+	status.Conditions, status.Clusters = slices.Clone(status.Conditions), slices.Clone(status.Clusters)
+	for i := range status.Conditions {
+		if onItsWay(status.Conditions[i].Reason) {
+			status.Conditions[i].Message = ""
+		}
+	}
+	for i := range status.Clusters {
+		status.Clusters[i].Message = ""
+	}
+	return status
+}
+
+// onItsWay tells whether a condition with that reason is soon another one, if all goes well.
+func onItsWay(reason string) bool {
+	return reason == v1alpha1.ReasonApplying || reason == v1alpha1.ReasonProgressing || reason == v1alpha1.ReasonUnknown
 }
 
 // withoutReports is a status without the conditions that say how far clusters have come. Ready says when all have.

@@ -69,8 +69,8 @@ func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[Backend
 	}
 }
 
-// matters tells whether a change of a FleetWorkload brings a pass. Numbers that a pass has written into the status bring none, but where another
-// one has waited for them; nor does what was before our last write, whose own event is to come.
+// matters tells whether a change of a FleetWorkload brings a pass. Numbers that a pass has written into the status, and what it has shipped, bring none,
+// but where another one has waited for them; nor does what was before our last write, whose own event is to come, or what a pass has written and gone on with.
 func (r *Reconciler) matters(e event.UpdateEvent) bool {
 	before, was := e.ObjectOld.(*v1alpha1.FleetWorkload)
 	now, is := e.ObjectNew.(*v1alpha1.FleetWorkload)
@@ -79,13 +79,17 @@ func (r *Reconciler) matters(e event.UpdateEvent) bool {
 		return true
 	case r.written.before(now, r.Clock.Now().Add(-behindForLong)):
 		return false
+	case r.written.goneOn(now):
+		return false
 	case !r.written.shows(now):
 		return true
 	}
 	same := equality.Semantic.DeepEqual
+	decided, decides := withoutNumbers(before.Status), withoutNumbers(now.Status)
+	decided.SpecRevision, decides.SpecRevision = nil, nil
 	return before.UID != now.UID || before.Generation != now.Generation || !before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!same(before.Labels, now.Labels) || !same(before.Annotations, now.Annotations) || !same(before.Finalizers, now.Finalizers) ||
-		!same(withoutNumbers(before.Status), withoutNumbers(now.Status))
+		!same(decided, decides)
 }
 
 // requestsFor turns an event of a backend into FleetWorkloads to look at.

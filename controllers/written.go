@@ -22,17 +22,20 @@ type version struct {
 	at              time.Time
 	// awaited is true once a pass has found the cache without it.
 	awaited bool
-	// anothers is true while another operator writes the object, and when the cache has lacked our own write for long. Nothing else is known then.
-	anothers bool
+	// unknown is true while another operator writes the object, and when the cache has lacked our own write for long: what the last write is has to be read.
+	unknown bool
+	// goesOn is true while the pass that has written it goes on with it, so that its event brings no other one.
+	goesOn bool
 }
 
-// remember is called with what the API server answered to a write, or has after the writes of another operator, and when.
-func (w *writes) remember(obj client.Object, now time.Time) {
-	w.set(client.ObjectKeyFromObject(obj), version{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion(), at: now})
+// remember is called with what the API server answered to a write, or has after the writes of another operator, and when. goesOn tells whether the
+// pass that has written goes on with the object.
+func (w *writes) remember(obj client.Object, now time.Time, goesOn bool) {
+	w.set(client.ObjectKeyFromObject(obj), version{uid: obj.GetUID(), resourceVersion: obj.GetResourceVersion(), at: now, goesOn: goesOn})
 }
 
 // leave is called when the object is another operator's, or when the last write to it is in doubt.
-func (w *writes) leave(key types.NamespacedName) { w.set(key, version{anothers: true}) }
+func (w *writes) leave(key types.NamespacedName) { w.set(key, version{unknown: true}) }
 
 func (w *writes) set(key types.NamespacedName, v version) {
 	w.mu.Lock()
@@ -43,11 +46,11 @@ func (w *writes) set(key types.NamespacedName, v version) {
 	w.by[key] = v
 }
 
-// anothers tells whether the object was another operator's when it was last looked at.
-func (w *writes) anothers(key types.NamespacedName) bool {
+// unknown tells whether the last write to the object was unknown when it was last looked at.
+func (w *writes) unknown(key types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.by[key].anothers
+	return w.by[key].unknown
 }
 
 // ahead tells whether obj is from before the last write that is known, and when that was. The event of that write brings the next pass.
@@ -70,7 +73,15 @@ func (w *writes) shows(obj client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := w.by[client.ObjectKeyFromObject(obj)]
-	return !last.awaited && !last.anothers && last.uid == obj.GetUID() && last.resourceVersion == obj.GetResourceVersion()
+	return !last.awaited && !last.unknown && last.uid == obj.GetUID() && last.resourceVersion == obj.GetResourceVersion()
+}
+
+// goneOn tells whether obj is as it was last written, by a pass that went on with it.
+func (w *writes) goneOn(obj client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.by[client.ObjectKeyFromObject(obj)]
+	return last.goesOn && !last.awaited && last.uid == obj.GetUID() && last.resourceVersion == obj.GetResourceVersion()
 }
 
 // before tells whether obj is from before the last write, if that was made after since. It was made upon the newest object there was, so that a pass

@@ -61,7 +61,7 @@ func (d *Decision) decided(record v1alpha1.PlacementRecord) error {
 		return !slices.Contains(before.Companions, c)
 	})
 	if before == nil || unsaid || !maps.Equal(guard.Decided(before), guard.Decided(&record)) {
-		d.waiting = "the decision to be recorded"
+		d.waiting, d.end.GoesOn = fmt.Sprintf("backend %s to take up the decision", d.backend), true
 		return errEnough
 	}
 	return nil

@@ -254,6 +254,8 @@ type Result struct {
 	Status v1alpha1.FleetWorkloadStatus
 	// Unchanged leaves the status as it is: nothing was learned.
 	Unchanged bool
+	// GoesOn is true when the status has a decision that nothing was ordered for yet. Once it is written, Decide may be asked again at once.
+	GoesOn bool
 	// Gone is true when a deleted FleetWorkload may go.
 	Gone bool
 	// Keep is to be created before the status is written, which names it. Forget names one to be deleted after that.

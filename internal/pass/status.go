@@ -54,6 +54,7 @@ func (d *Decision) result() Result {
 	}
 	problem, next := problemOf(d.err, d.backend)
 	out := d.end
+	out.GoesOn = out.GoesOn && problem == nil
 	out.Status = aggregate.Fleet(d.in.FleetWorkload.Status, d.facts(problem))
 	out.Status.Backend, out.Status.Workload = d.record.backend, d.record.workload
 	out.Status.Identity = d.identity()
