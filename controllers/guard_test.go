@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -336,4 +337,22 @@ func TestADecisionIsRecordedFirst(t *testing.T) {
 	}
 	w.settle()
 	w.membersRun("8 4 4")
+}
+
+// TestADecisionThatChangesAgainBringsAPass: the event of a record brings a pass, unless the pass that has written it goes on.
+func TestADecisionThatChangesAgainBringsAPass(t *testing.T) {
+	w := newWorld(t)
+	w.create(divide(8))
+	w.settle()
+	for _, mayGoOn := range []bool{true, false} {
+		w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(*fw.Spec.Replicas + 8) })
+		before, sent := w.get(), w.backend.Writes()
+		_, goesOn, err := w.step(t.Context(), w.get(), mayGoOn)
+		if err != nil || goesOn != mayGoOn || w.backend.Writes() != sent {
+			t.Errorf("may go on %t: %v, goes on %t, %d writes", mayGoOn, err, goesOn, w.backend.Writes()-sent)
+		}
+		if w.matters(event.UpdateEvent{ObjectOld: before, ObjectNew: w.get()}) == mayGoOn {
+			t.Errorf("may go on %t: its event brings a pass: %t", mayGoOn, !mayGoOn)
+		}
+	}
 }

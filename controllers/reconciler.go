@@ -173,16 +173,17 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 			return ctrl.Result{}, err
 		}
 	}
-	res, goesOn, err := r.step(ctx, fw)
+	res, goesOn, err := r.step(ctx, fw, true)
 	if goesOn {
-		res, _, err = r.step(ctx, fw)
+		// Once: a decision that has changed again waits for the event of its record, and others have their turn.
+		res, _, err = r.step(ctx, fw, false)
 	}
 	return res, err
 }
 
 // step decides, carries out and writes the status. goesOn is true when fw is now as it was written, with a decision that nothing was ordered for:
-// the next step need not wait until the cache shows that.
-func (r *Reconciler) step(ctx context.Context, fw *v1alpha1.FleetWorkload) (res reconcile.Result, goesOn bool, err error) {
+// the next step need not wait until the cache shows that. It is never true without mayGoOn.
+func (r *Reconciler) step(ctx context.Context, fw *v1alpha1.FleetWorkload, mayGoOn bool) (res reconcile.Result, goesOn bool, err error) {
 	d, err := r.decide(ctx, fw)
 	if err != nil {
 		return ctrl.Result{}, false, err
@@ -196,6 +197,7 @@ func (r *Reconciler) step(ctx context.Context, fw *v1alpha1.FleetWorkload) (res 
 	}
 	r.remember(ctx, fw, d)
 	result := d.Conclude(outcomes)
+	result.GoesOn = result.GoesOn && mayGoOn
 	r.countUnread(d)
 	if !result.Unchanged && !result.Gone {
 		r.answer(ctx, fw, &result.Status)
