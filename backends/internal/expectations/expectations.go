@@ -21,8 +21,12 @@ import (
 // its labels, before the cache had it, makes no event.
 const Patience = 10 * time.Second
 
-// lagging is how long a watch may be behind what was written before the API server is asked nevertheless: it may be cut off.
-const lagging = 6 * Patience
+const (
+	// silent is how long a watch that is behind what was written may bring nothing before the API server is asked nevertheless: it may be cut off.
+	silent = 6 * Patience
+	// lagging is the same for a watch that goes on: versions may have begun anew without anybody having seen it.
+	lagging = 10 * silent
+)
 
 // Key is an object of a backend.
 type Key struct {
@@ -40,9 +44,17 @@ type Expectations struct {
 	// Clock is another one than the real one.
 	Clock clock.PassiveClock
 
-	mu      sync.Mutex
-	by      map[Key]expectation
+	mu    sync.Mutex
+	by    map[Key]expectation
+	watch progress
+}
+
+// progress is how far a watch has come.
+type progress struct {
 	reached func() string
+	// version was the last that was seen, and moved is since when. back is when it was found to be an earlier one than before.
+	version     string
+	moved, back time.Time
 }
 
 type expectation struct {
@@ -55,7 +67,7 @@ type expectation struct {
 func (e *Expectations) Watch(reached func() string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.reached = reached
+	e.watch = progress{reached: reached, moved: e.now()}
 }
 
 // Wrote notes an object as the API server has answered to a write.
@@ -65,6 +77,7 @@ func (e *Expectations) Wrote(obj client.Object) {
 	if e.by == nil {
 		e.by = map[Key]expectation{}
 	}
+	e.watch.look(e.now())
 	e.by[KeyOf(obj)] = expectation{obj.GetResourceVersion(), e.now()}
 }
 
@@ -105,8 +118,27 @@ func (e *Expectations) awaits(key Key, live metav1.Object) (written, patient boo
 		delete(e.by, key)
 		return false, false
 	}
-	waited := e.now().Sub(x.asked)
-	return true, waited < Patience || waited < lagging && e.reached != nil && older(e.reached(), x.version)
+	return true, e.now().Sub(x.asked) < Patience || e.watch.late(x, e.now())
+}
+
+// look notes how far the watch has come.
+func (p *progress) look(now time.Time) {
+	if p.reached == nil {
+		return
+	}
+	if version := p.reached(); version != p.version {
+		if older(version, p.version) {
+			p.back = now // the API server comes from a backup
+		}
+		p.version, p.moved = version, now
+	}
+}
+
+// late tells whether the watch has not come to what was written yet, and will.
+func (p *progress) late(x expectation, now time.Time) bool {
+	p.look(now)
+	waited := now.Sub(x.asked)
+	return older(p.version, x.version) && x.asked.After(p.back) && (waited < silent || waited < lagging && now.Sub(p.moved) < silent)
 }
 
 func (e *Expectations) asked(key Key, behind bool) {

@@ -2,6 +2,7 @@ package expectations
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestBehind(t *testing.T) {
 		"gone before anybody saw it":     {written: "10", later: Patience, asks: true},
 		"late, as the watch is":          {written: "10", live: "9", later: Patience, reached: "9", now: "10", behind: true},
 		"late, and the watch is not":     {written: "10", live: "9", later: Patience, reached: "10", now: "10", behind: true, asks: true},
-		"late for long, as the watch is": {written: "10", live: "9", later: lagging, reached: "9", now: "10", behind: true, asks: true},
+		"late for long, as the watch is": {written: "10", live: "9", later: silent, reached: "9", now: "10", behind: true, asks: true},
 		"gone, and the watch knows":      {written: "10", later: Patience, reached: "11", asks: true},
 		"of an API server without etcd":  {written: "b", live: "a"},
 	} {
@@ -90,4 +91,52 @@ func TestForget(t *testing.T) {
 	if behind, _ := e.Behind(KeyOf(object("")), nil, nil); behind {
 		t.Error("what is deleted is awaited")
 	}
+}
+
+// TestALateWatch: an object is asked for once its watch brings nothing any more, or versions that have begun anew; not while it is only late.
+func TestALateWatch(t *testing.T) {
+	const step = silent / 4
+	for name, test := range map[string]struct {
+		// reached is what the watch has brought after each step.
+		reached []string
+		// asks is the step in which the API server is asked, counted from one; 0 for none.
+		asks int
+	}{
+		"it comes":                   {reached: []string{"91", "92", "93", "94", "95", "96", "97", "98", "99"}},
+		"it comes, and stops":        {reached: []string{"91", "92", "92", "92", "92", "92"}, asks: 6},
+		"it brings nothing":          {reached: []string{"40", "40", "40", "40"}, asks: 4},
+		"it begins anew":             {reached: []string{"91", "50"}, asks: 2},
+		"it has come, without it":    {reached: []string{"91", "100"}, asks: 2},
+		"it is never where it was":   {reached: endless(41), asks: 40},
+		"it brings nothing, of none": {reached: []string{"", "", "", ""}, asks: 1},
+	} {
+		clock, reached, asked := clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), "40", 0
+		e := Expectations{Clock: clock}
+		e.Watch(func() string { return reached })
+		e.Wrote(object("100"))
+		for i, now := range test.reached {
+			clock.SetTime(clock.Now().Add(step))
+			reached = now
+			behind, err := e.Behind(KeyOf(object("")), object("80"), func() (string, error) {
+				if asked == 0 {
+					asked = i + 1
+				}
+				return "100", nil
+			})
+			if !behind || err != nil {
+				t.Errorf("%s: step %d: behind %t, %v", name, i+1, behind, err)
+			}
+		}
+		if asked != test.asks {
+			t.Errorf("%s: it is asked in step %d, want %d", name, asked, test.asks)
+		}
+	}
+}
+
+// endless are versions that grow and stay below 100.
+func endless(n int) (versions []string) {
+	for i := range n {
+		versions = append(versions, strconv.Itoa(50+i))
+	}
+	return versions
 }
