@@ -14,15 +14,17 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/fair"
 )
 
+// holds tells in which namespaces nothing new should begin, and after how long that is to be asked again; nil is for none.
+type holds func() (held func(namespace string) bool, again time.Duration)
+
 // newQueue makes a controller's queue for that many workers, in which no namespace holds up another, and what has begun goes before what has
-// not. hold is how long nothing more should begin, 0 when it may. The queue is client-go's, with its delays, retries and metrics. The one that
-// controller-runtime would take may hang when it is shut down
+// not. The queue is client-go's, with its delays, retries and metrics. The one that controller-runtime would take may hang when it is shut down
 // (https://github.com/kubernetes-sigs/controller-runtime/issues/3538).
-func newQueue(workers int, begun func(reconcile.Request) bool, hold func() time.Duration) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func newQueue(workers int, stage func(reconcile.Request) fair.Stage, hold holds) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-				Name: name, Queue: newFairQueue(name, workers, begun, hold),
+				Name: name, Queue: newFairQueue(name, workers, stage, hold),
 			}),
 		})
 	}
@@ -36,13 +38,13 @@ type fairQueue struct {
 	// change is told when something may have become ready. Its lock is taken before that of Typed, and keeps the order.
 	change *sync.Cond
 	order  *fair.Queue[reconcile.Request]
-	hold   func() time.Duration
+	hold   holds
 	// opens is when what is held back is looked at again.
 	opens *time.Timer
 }
 
-func newFairQueue(name string, workers int, begun func(reconcile.Request) bool, hold func() time.Duration) *fairQueue {
-	order := fair.New(max(workers, 1), func(r reconcile.Request) string { return r.Namespace }, begun)
+func newFairQueue(name string, workers int, stage func(reconcile.Request) fair.Stage, hold holds) *fairQueue {
+	order := fair.NewQueue(max(workers, 1), func(r reconcile.Request) string { return r.Namespace }, stage)
 	return &fairQueue{
 		Typed:  workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: order}),
 		change: sync.NewCond(&sync.Mutex{}),
@@ -70,11 +72,11 @@ func (q *fairQueue) Get() (reconcile.Request, bool) {
 }
 
 func (q *fairQueue) ready() bool {
-	hold := q.hold()
-	q.order.Hold(hold > 0)
+	held, again := q.hold()
+	q.order.Hold(held)
 	ready := q.order.Ready()
-	if !ready && hold > 0 && q.opens == nil {
-		q.opens = time.AfterFunc(hold, func() {
+	if !ready && held != nil && q.opens == nil {
+		q.opens = time.AfterFunc(again, func() {
 			q.change.L.Lock()
 			defer q.change.L.Unlock()
 			q.opens = nil
@@ -119,13 +121,13 @@ func (q *fairQueue) wakeAll() {
 }
 
 const (
-	// mostUnanswered is for how many clusters' answers FleetWorkloads may wait while others begin. A hub with two cores takes about five
-	// seconds for as many; more would only make the first of them late.
+	// mostUnanswered is for how many clusters' answers FleetWorkloads may wait while others begin: a hub with two cores takes half a minute for as
+	// many, and more would only make the first of them late. A namespace that has less than its share of them under way may begin until it is twice as many.
 	mostUnanswered = 1000
-	// answersWithin is how long those of a FleetWorkload count after it has got the last answer, and longestCount how long in all: agents may
-	// be slow, and clusters gone, and others must not wait for them.
-	answersWithin = 5 * time.Second
-	longestCount  = 30 * time.Second
+	// answersWithin is how long those of a FleetWorkload count after a pass has taken what its backend last told, and longestCount how long in all: agents
+	// may be slow, and clusters gone, and others must not wait for them.
+	answersWithin = 30 * time.Second
+	longestCount  = 2 * time.Minute
 	// ofLate is how long after the last answer, or its begin, a FleetWorkload keeps workers busy.
 	ofLate = time.Minute
 )
@@ -140,11 +142,21 @@ type begun struct {
 type unanswered struct {
 	clusters       int32
 	since, answers time.Time
+	// told is true when its backend has told something that no pass has taken yet, and silent is since when nothing more has come. A cluster that is
+	// asked first has told something, and has nothing applied.
+	told   bool
+	silent time.Time
+	// waits is true when its clusters are chosen, and nothing is sent to them before it is its turn.
+	waits bool
 }
 
 // counts is for how long it counts from now on.
 func (u unanswered) counts(now time.Time) time.Duration {
-	return min(answersWithin-now.Sub(u.answers), longestCount-now.Sub(u.since))
+	left := longestCount - now.Sub(u.since)
+	if u.told {
+		return left
+	}
+	return min(left, answersWithin-now.Sub(u.silent))
 }
 
 // note takes the status that a pass has left.
@@ -163,14 +175,45 @@ func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStat
 		b.by = map[types.NamespacedName]unanswered{}
 	}
 	u, known := b.by[key]
-	if !known {
+	begins := !known || u.waits || u.clusters == 0 && clusters > 0
+	if begins {
 		u.since = now
 	}
-	if !known || clusters < u.clusters {
+	if begins || clusters < u.clusters {
 		u.answers = now
 	}
-	u.clusters = clusters
+	if begins || clusters < u.clusters || u.told {
+		u.told, u.silent = false, now
+	}
+	u.clusters, u.waits = clusters, false
 	b.by[key] = u
+}
+
+// wait has a FleetWorkload whose clusters are chosen wait for its turn. A small one waits for none while there is room for it.
+func (b *begun) wait(key types.NamespacedName, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u, known := b.by[key]
+	if !known || u.clusters == 0 || u.clusters < manyAnswers && b.underWay(now).all-u.clusters < 2*mostUnanswered {
+		return
+	}
+	u.waits = true
+	b.by[key] = u
+}
+
+// told notes that a backend has told something of a FleetWorkload.
+func (b *begun) told(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u, known := b.by[key]; known {
+		u.told = true
+		b.by[key] = u
+	}
+}
+
+// placed tells whether it is known to which clusters a FleetWorkload goes.
+func placed(status v1alpha1.FleetWorkloadStatus) bool {
+	return status.ClusterSummary != nil && pointer.Deref(status.ClusterSummary.Total, 0) > 0
 }
 
 func (b *begun) forget(key types.NamespacedName) {
@@ -179,11 +222,18 @@ func (b *begun) forget(key types.NamespacedName) {
 	delete(b.by, key)
 }
 
-func (b *begun) has(req reconcile.Request) bool {
+// stage tells whether a FleetWorkload is on its way, or waits for its turn to begin.
+func (b *begun) stage(key types.NamespacedName) fair.Stage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, has := b.by[req.NamespacedName]
-	return has
+	switch u, known := b.by[key]; {
+	case !known:
+		return fair.Other
+	case u.waits:
+		return fair.New
+	default:
+		return fair.Begun
+	}
 }
 
 // unanswered is for how many clusters' answers a FleetWorkload waits.
@@ -193,38 +243,62 @@ func (b *begun) unanswered(key types.NamespacedName) int32 {
 	return b.by[key].clusters
 }
 
-// hold is how long nothing more should begin, since enough is under way that agents have not answered yet: to begin everything at once makes
-// all of it late. It is 0 as soon as it may.
-func (b *begun) hold(now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all int32
-	hold := answersWithin
-	for _, u := range b.by {
-		if u.clusters == 0 {
-			continue
-		}
-		if left := u.counts(now); left > 0 {
-			all += u.clusters
-			hold = min(hold, left)
-		}
-	}
-	if all < mostUnanswered {
-		return 0
-	}
-	return hold
+// holds tells whether nothing new should begin in a namespace.
+func (b *begun) holds(namespace string, now time.Time) bool {
+	held, _ := b.hold(now)
+	return held != nil && held(namespace)
 }
 
-// more is how many more FleetWorkloads have come along on their way of late than workers there are. One that does not, such as one whose pods
-// never start, makes nobody wait.
-func (b *begun) more(workers int, now time.Time) int {
+// hold tells in which namespaces nothing new should begin, and for how long, since enough is under way that agents have not answered yet: to begin
+// everything at once makes all of it late. It is nil for none.
+func (b *begun) hold(now time.Time) (held func(namespace string) bool, again time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	more := -max(workers, 1)
-	for _, u := range b.by {
-		if now.Sub(u.answers) < ofLate {
-			more++
+	u := b.underWay(now)
+	if u.all < mostUnanswered {
+		return nil, 0
+	}
+	return func(namespace string) bool {
+		has := u.of[namespace]
+		return u.all >= 2*mostUnanswered || has > 0 && int(has)*len(u.of) >= mostUnanswered
+	}, u.again
+}
+
+// underWay is for how many clusters' answers FleetWorkloads wait that count: in all, by namespace, and for how long from now on at least.
+type underWay struct {
+	all   int32
+	of    map[string]int32
+	again time.Duration
+}
+
+func (b *begun) underWay(now time.Time) underWay {
+	under := underWay{of: map[string]int32{}, again: answersWithin}
+	for key, u := range b.by {
+		if left := u.counts(now); left > 0 && u.clusters > 0 && !u.waits {
+			under.all += u.clusters
+			under.of[key.Namespace] += u.clusters
+			under.again = min(under.again, left)
 		}
+	}
+	return under
+}
+
+// more is how many more FleetWorkloads than workers have come along on their way of late, beside this one: at least one while those wait for many
+// answers, since they keep the backend busy. One that does not come along, such as one whose pods never start, makes nobody wait.
+func (b *begun) more(beside types.NamespacedName, workers int, now time.Time) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	more, unanswered := -max(workers, 1), int32(0)
+	for key, u := range b.by {
+		if u.waits || now.Sub(u.answers) >= ofLate {
+			continue
+		}
+		if more++; key != beside {
+			unanswered += u.clusters
+		}
+	}
+	if unanswered >= mostUnanswered/2 {
+		return max(1, more)
 	}
 	return max(0, more)
 }

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	pointer "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -23,13 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/fair"
 )
 
-// fresh says that nothing has begun.
-func fresh(reconcile.Request) bool { return false }
+// fresh says that all is new.
+func fresh(reconcile.Request) fair.Stage { return fair.New }
 
 // open lets everything begin.
-func open() time.Duration { return 0 }
+func open() (func(string) bool, time.Duration) { return nil, 0 }
 
 // passes run in a controller with the reconciler's options, and last until they are ended.
 type passes struct {
@@ -44,7 +47,7 @@ type passes struct {
 func startPasses(t *testing.T) *passes {
 	t.Helper()
 	p := &passes{end: make(chan struct{})}
-	options := (&Reconciler{Concurrency: 8, Clock: clock.RealClock{}}).options()
+	options := (&Reconciler{Client: fake.NewFakeClient(), Concurrency: 8, Clock: clock.RealClock{}}).options()
 	options.SkipNameValidation = ptr(true) // many tests, one name
 	options.Reconciler = reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		p.mu.Lock()
@@ -298,23 +301,157 @@ func TestWhatBeginsWaitsForAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		// answers is how often one of the clusters answers; 0 is never.
 		answers time.Duration
-		want    time.Duration
+		// told is true when the backend tells something that does not make it fewer clusters.
+		told bool
+		// busy is true when no pass takes it.
+		busy bool
+		want time.Duration
 	}{
-		"no answer comes":      {want: answersWithin},
-		"few answers come":     {answers: answersWithin - time.Second, want: longestCount},
-		"answers come too far": {answers: answersWithin + time.Second, want: answersWithin},
+		"no answer comes":        {want: answersWithin},
+		"few answers come":       {answers: answersWithin - time.Second, want: longestCount},
+		"questions are answered": {answers: answersWithin - time.Second, told: true, want: longestCount},
+		"no pass takes it":       {answers: time.Second, told: true, busy: true, want: longestCount},
+		"answers come too far":   {answers: answersWithin + time.Second, want: answersWithin},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { beginsAfter(t, c.answers, c.want) })
+			synctest.Test(t, func(t *testing.T) { beginsAfter(t, c.answers, c.told, c.busy, c.want) })
 		})
 	}
 }
 
-// beginsAfter has 1,200 clusters to answer, of which one does each time, and wants another to begin after that long.
-func beginsAfter(t *testing.T, answers, want time.Duration) {
+// TestStage: a FleetWorkload that waits for its turn is not held back any more when it is edited or deleted; nor is any other.
+func TestStage(t *testing.T) {
+	of := func(name string, seen int64, deleted bool) *v1alpha1.FleetWorkload {
+		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Generation: 2}}
+		if deleted {
+			fw.DeletionTimestamp, fw.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
+		}
+		fw.Status.ObservedGeneration = &seen
+		return fw
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{Clock: clock.RealClock{}, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		of("new", 0, false), of("waits", 2, false), of("not placed", 2, false), of("begun", 2, false), of("edited", 1, false), of("deleted", 2, true),
+	).Build()}
+	lots := int32(manyAnswers)
+	for _, name := range []string{"waits", "not placed", "begun", "edited", "deleted", "gone"} {
+		status := v1alpha1.FleetWorkloadStatus{}
+		if name != "not placed" {
+			status.ClusterSummary = &v1alpha1.ClusterSummary{Total: &lots}
+		}
+		r.begun.note(request("a", name).NamespacedName, status, time.Now())
+		if name != "begun" {
+			r.begun.wait(request("a", name).NamespacedName, time.Now())
+		}
+	}
+	for name, want := range map[string]fair.Stage{
+		"new": fair.Other, "not placed": fair.Begun, "waits": fair.New, "begun": fair.Begun, "edited": fair.Other, "deleted": fair.Other, "gone": fair.Other,
+	} {
+		if got := r.stage(request("a", name)); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+}
+
+// TestWhatIsHeldIsSentNothing: while enough is under way in its namespace, a new FleetWorkload has its clusters chosen and said, and is sent nothing before its turn.
+// Then its answers count from there. A small one waits only while twice as much is under way.
+func TestWhatIsHeldIsSentNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace string
+		underWay  int32
+		held      bool
+	}{
+		"in another namespace": {namespace: "other", underWay: mostUnanswered},
+		"a small one":          {namespace: key.Namespace, underWay: 2*mostUnanswered - 1},
+		"no room":              {namespace: key.Namespace, underWay: 2 * mostUnanswered, held: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, now, held := newWorld(t), time.Now(), c.held
+			w.Clock = clocktesting.NewFakePassiveClock(now)
+			busy := types.NamespacedName{Namespace: c.namespace, Name: "busy"}
+			w.begun.note(busy, v1alpha1.FleetWorkloadStatus{ClusterSummary: &v1alpha1.ClusterSummary{Total: &c.underWay}}, now)
+			w.create(divide(8))
+			for range 10 {
+				if _, err := w.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+				if placed(w.get().Status) {
+					break
+				}
+				w.backend.Step() // it chooses the clusters
+			}
+			if stage := w.stage(reconcile.Request{NamespacedName: key}); stage == fair.New != held {
+				t.Errorf("its stage is %d, held %t", stage, held)
+			}
+			if w.backend.Step(); held && len(w.uids()) > 0 {
+				t.Errorf("it is sent to its clusters: %v", w.uids())
+			}
+			if fw := w.get(); !placed(fw.Status) || len(fw.Status.Clusters) != 3 {
+				t.Errorf("its status says nothing of its clusters: %+v", fw.Status)
+			}
+			later := now.Add(2 * longestCount)
+			w.Clock = clocktesting.NewFakePassiveClock(later)
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			if u := w.begun.by[key]; held && (u.waits || !u.since.Equal(later)) {
+				t.Errorf("its turn has come, and it is %+v", u)
+			}
+			w.settle()
+			w.membersRun("4 2 2")
+		})
+	}
+}
+
+// TestWhatBeginsWaitsInItsNamespace: a namespace with less than its share under way begins while another has a thousand clusters to answer, until
+// two thousand are.
+func TestWhatBeginsWaitsInItsNamespace(t *testing.T) {
+	for _, c := range []struct {
+		unanswered map[string]int32
+		// begins are the namespaces of a, b and c in which something more may begin.
+		begins string
+	}{
+		{map[string]int32{"a": 999}, "abc"},
+		{map[string]int32{"a": 1000}, "bc"},
+		{map[string]int32{"a": 900, "b": 100}, "bc"},
+		{map[string]int32{"a": 500, "b": 500}, "c"},
+		{map[string]int32{"a": 1400, "b": 499}, "bc"},
+		{map[string]int32{"a": 1400, "b": 600}, ""},
+		{map[string]int32{"a": 334, "b": 333, "c": 333}, "bc"},
+	} {
+		b, now, lots := &begun{}, time.Now(), int32(5000)
+		b.note(request("b", "waits").NamespacedName, v1alpha1.FleetWorkloadStatus{ClusterSummary: &v1alpha1.ClusterSummary{Total: &lots}}, now)
+		b.wait(request("b", "waits").NamespacedName, now)
+		for namespace, clusters := range c.unanswered {
+			b.note(request(namespace, "x").NamespacedName, v1alpha1.FleetWorkloadStatus{ClusterSummary: &v1alpha1.ClusterSummary{Total: &clusters}}, now)
+		}
+		held, _ := b.hold(now)
+		begins := ""
+		for _, namespace := range []string{"a", "b", "c"} {
+			if held == nil || !held(namespace) {
+				begins += namespace
+			}
+		}
+		if begins != c.begins {
+			t.Errorf("%v: something more may begin in %q, want %q", c.unanswered, begins, c.begins)
+		}
+	}
+}
+
+// beginsAfter has 1,200 clusters to answer, of which one does each time, or is only told of, and wants another to begin after that long.
+func beginsAfter(t *testing.T, answers time.Duration, told, busy bool, want time.Duration) {
 	t.Helper()
 	b := &begun{}
-	q := newFairQueue("", 8, b.has, func() time.Duration { return b.hold(time.Now()) })
+	stage := func(req reconcile.Request) fair.Stage {
+		if b.stage(req.NamespacedName) == fair.Begun {
+			return fair.Begun
+		}
+		return fair.New
+	}
+	q := newFairQueue("", 8, stage, func() (func(string) bool, time.Duration) { return b.hold(time.Now()) })
 	defer q.ShutDown()
 	note := func(name string, clusters, applied int32) {
 		b.note(request("a", name).NamespacedName, v1alpha1.FleetWorkloadStatus{
@@ -338,13 +475,17 @@ func beginsAfter(t *testing.T, answers, want time.Duration) {
 		q.Get()
 		got <- time.Since(start)
 	}()
-	for applied := int32(1); len(got) == 0 && time.Since(start) < time.Minute; applied++ {
-		if answers == 0 {
-			time.Sleep(time.Minute)
-			continue
+	for applied := int32(1); len(got) == 0 && time.Since(start) < 2*longestCount; applied++ {
+		switch time.Sleep(cmp.Or(answers, longestCount)); {
+		case told && busy && applied > 1:
+		case told:
+			b.told(request("a", "large").NamespacedName)
+			if !busy {
+				note("large", 1200, 0)
+			}
+		case answers > 0:
+			note("large", 1200, applied)
 		}
-		time.Sleep(answers)
-		note("large", 1200, applied)
 		synctest.Wait()
 	}
 	synctest.Wait()
@@ -359,11 +500,34 @@ func beginsAfter(t *testing.T, answers, want time.Duration) {
 	}
 }
 
+// TestMore: those on their way make others wait who have no worker to themselves, or have many clusters to answer.
+func TestMore(t *testing.T) {
+	for _, c := range []struct{ fleetWorkloads, clusters, more int }{
+		{fleetWorkloads: 4, clusters: 3},
+		{fleetWorkloads: 6, clusters: 3, more: 2},
+		{fleetWorkloads: 1, clusters: 1000},
+		{fleetWorkloads: 2, clusters: mostUnanswered / 2, more: 1},
+		{fleetWorkloads: 2, clusters: mostUnanswered/2 - 1},
+		{fleetWorkloads: 7, clusters: mostUnanswered / 2, more: 3},
+	} {
+		b, now, total := &begun{}, time.Now(), int32(c.clusters)
+		for i := range c.fleetWorkloads {
+			b.note(request("a", fmt.Sprint(i)).NamespacedName, v1alpha1.FleetWorkloadStatus{ClusterSummary: &v1alpha1.ClusterSummary{Total: &total}}, now)
+		}
+		if got := b.more(request("a", "0").NamespacedName, 4, now); got != c.more {
+			t.Errorf("%+v: %d more", c, got)
+		}
+		if got := b.more(request("a", "0").NamespacedName, 4, now.Add(ofLate)); got != 0 {
+			t.Errorf("%+v, a while ago: %d more", c, got)
+		}
+	}
+}
+
 // TestPauses: what a backend tells waits as long as the last pass took, longer while many clusters are to answer, and what is asked for by others
 // does not.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{Clock: clock.RealClock{}, Concurrency: 8}
+		r := &Reconciler{Client: fake.NewFakeClient(), Clock: clock.RealClock{}, Concurrency: 8}
 		options := r.options()
 		q := options.NewQueue("", options.RateLimiter)
 		defer q.ShutDown()
@@ -457,7 +621,7 @@ func TestNumbersAloneWait(t *testing.T) {
 		} {
 			r := &Reconciler{Clock: clock.RealClock{}}
 			for i := range c.others {
-				r.begun.note(types.NamespacedName{Namespace: "b", Name: fmt.Sprint(i)}, v1alpha1.FleetWorkloadStatus{}, time.Now())
+				r.begun.note(types.NamespacedName{Namespace: "b", Name: fmt.Sprint(i)}, statusOf(1, nil), time.Now())
 			}
 			if c.stuck {
 				time.Sleep(ofLate)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	pointer "k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/fair"
 	"github.com/fleetworkload/fleetworkload/internal/interpreter"
 	"github.com/fleetworkload/fleetworkload/internal/lenient"
 	"github.com/fleetworkload/fleetworkload/internal/measure"
@@ -126,9 +128,23 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 func (r *Reconciler) options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: r.Concurrency,
-		NewQueue:                newQueue(r.Concurrency, r.begun.has, func() time.Duration { return r.begun.hold(r.Clock.Now()) }),
+		NewQueue:                newQueue(r.Concurrency, r.stage, func() (func(string) bool, time.Duration) { return r.begun.hold(r.Clock.Now()) }),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	}
+}
+
+// stage tells whether a FleetWorkload is on its way, or waits for its turn to begin. It does not wait when it is edited or deleted meanwhile.
+func (r *Reconciler) stage(req reconcile.Request) fair.Stage {
+	stage := r.begun.stage(req.NamespacedName)
+	if stage != fair.New {
+		return stage
+	}
+	fw := &v1alpha1.FleetWorkload{}
+	err := r.Get(context.Background(), req.NamespacedName, fw) //nolint:forbidigo // a queue is given none
+	if err != nil || !fw.DeletionTimestamp.IsZero() || fw.Generation != pointer.Deref(fw.Status.ObservedGeneration, 0) {
+		return fair.Other // its pass sees the error
+	}
+	return fair.New
 }
 
 // Reconcile takes one FleetWorkload one step closer to its spec.
@@ -162,7 +178,7 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	began := r.Clock.Now()
 	defer func() {
-		r.pauses.after(req.NamespacedName, began, r.Clock.Now(), r.begun.unanswered(req.NamespacedName), r.begun.more(r.Concurrency, r.Clock.Now()))
+		r.pauses.after(req.NamespacedName, began, r.Clock.Now(), r.begun.unanswered(req.NamespacedName), r.begun.more(req.NamespacedName, r.Concurrency, r.Clock.Now()))
 	}()
 	traceGeneration(ctx, fw)
 	if since, ahead := r.written.ahead(fw); ahead {
@@ -173,7 +189,11 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 			return ctrl.Result{}, err
 		}
 	}
-	res, goesOn, err := r.step(ctx, fw, true)
+	held := !placed(fw.Status) && r.begun.holds(req.Namespace, began)
+	res, goesOn, err := r.step(ctx, fw, !held)
+	if held {
+		r.begun.wait(req.NamespacedName, r.Clock.Now())
+	}
 	if goesOn {
 		// Once: a decision that has changed again waits for the event of its record, and others have their turn.
 		res, _, err = r.step(ctx, fw, false)

@@ -147,7 +147,7 @@ const (
 // later is for how long the write of a status may wait, 0 when it may not. Decisions are written at once, and what a person waits for.
 func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) time.Duration {
 	key := client.ObjectKeyFromObject(fw)
-	others, many := r.begun.more(r.Concurrency, r.Clock.Now()), r.begun.unanswered(key) >= manyAnswers
+	others, many := r.begun.more(key, r.Concurrency, r.Clock.Now()), r.begun.unanswered(key) >= manyAnswers
 	pace := min(longestPace, numbersPace+time.Duration(others)*paceForOthers)
 	if many {
 		pace = max(pace, statusPace)

@@ -64,6 +64,9 @@ func (r *Reconciler) requestsIn(ctx context.Context, namespace client.Object) []
 
 // told lets FleetWorkloads wait of which a backend tells, when their pause is over.
 func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[BackendEvent], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if e.Object.Name != (types.NamespacedName{}) {
+		r.begun.told(e.Object.Name)
+	}
 	for _, req := range r.requestsFor(ctx, e.Object) {
 		queue.AddAfter(req, max(together, r.pauses.left(req.NamespacedName, r.Clock.Now())))
 	}

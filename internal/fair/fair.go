@@ -1,51 +1,89 @@
 // Package fair puts what waits for workers into an order in which no namespace holds up another.
 package fair
 
-import "container/list"
+import (
+	"cmp"
+	"container/list"
+	"slices"
+)
 
 // Queue lets namespaces take turns at a number of workers. A namespace that has n workers gets another one only if n/2 stay free then. Of 8
 // workers one namespace gets at most 5, and two at most 7, however much they wait for and however long it takes: whoever comes next finds a
 // free one. The price is that these stay idle while nobody else comes.
 //
-// Within a namespace, what has begun goes before what has not, so that the first is through early although hundreds wait; and each fourth
-// time what has not, so that it waits at most four times as long as without the others. Among each of the two, who comes first goes first.
-// What has not begun can be held back altogether.
+// Within a namespace, what has begun goes before the rest, so that the first is through early although hundreds wait; and each fourth time the
+// rest, so that it waits at most four times as long as without the others. Among each of the two, who comes first goes first. What is new can be
+// held back, namespace by namespace.
 //
 // Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over, and those that are held
 // back. What is kept of a namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.
-type Queue[T any] struct {
+type Queue[T comparable] struct {
 	of      func(T) string
-	begun   func(T) bool
+	stage   func(T) Stage
 	free    int
 	waiting int
-	// held is true while nothing is to begin.
-	held  bool
+	// came counts all that have come.
+	came int
+	// held tells in which namespaces nothing new is to begin; nil is none.
+	held  func(namespace string) bool
 	lines map[string]*line[T]
 	// turns are the lines in which somebody waits; the first is next, unless it has too many workers: then it keeps its place.
 	turns *list.List
 }
 
+// Stage is how far an item is.
+type Stage int
+
+const (
+	// Other is neither of the two.
+	Other Stage = iota
+	// New is what begins with its turn.
+	New
+	// Begun is what is on its way.
+	Begun
+)
+
 // inARow is how many that have begun go one after another while some wait that have not.
 const inARow = 3
 
 // line is what is known of one namespace.
-type line[T any] struct {
-	begun, fresh []T
+type line[T comparable] struct {
+	namespace string
+	// waits are those that wait, by their stage.
+	waits [Begun + 1][]place[T]
 	// row is how many that have begun went since the last that had not, at most inARow.
 	row     int
 	workers int
 }
 
-func (l *line[T]) waiting() int { return len(l.begun) + len(l.fresh) }
+// place is an item that waits, and its number among all that have come.
+type place[T comparable] struct {
+	item T
+	came int
+}
 
-// pop takes what has not begun, though it is held, when there is nothing else.
-func (l *line[T]) pop(held bool) T {
-	from := &l.begun
-	if l.row++; len(l.begun) == 0 || l.row > inARow && len(l.fresh) > 0 && !held {
-		from, l.row = &l.fresh, 0
+func (l *line[T]) waiting() int { return len(l.waits[Other]) + len(l.waits[New]) + len(l.waits[Begun]) }
+
+// next is the stage whose first is next: something new, though it is held, when there is nothing else.
+func (l *line[T]) next(held bool) Stage {
+	others, news, begun := l.waits[Other], l.waits[New], l.waits[Begun]
+	rest := Other
+	if len(others) == 0 || !held && len(news) > 0 && news[0].came < others[0].came {
+		rest = New
 	}
-	l.row = min(l.row, inARow)
-	item := (*from)[0]
+	if len(begun) > 0 && (l.row < inARow || len(l.waits[rest]) == 0 || rest == New && held) {
+		return Begun
+	}
+	return rest
+}
+
+func (l *line[T]) pop(held bool) T {
+	stage := l.next(held)
+	if l.row = min(l.row+1, inARow); stage != Begun {
+		l.row = 0
+	}
+	from := &l.waits[stage]
+	item := (*from)[0].item
 	clear((*from)[:1]) // the array lives on
 	*from = (*from)[1:]
 	if len(*from) == 0 {
@@ -54,38 +92,51 @@ func (l *line[T]) pop(held bool) T {
 	return item
 }
 
-// New makes a queue for that many workers, 1 or more, whose items are of the namespaces that of tells. What has begun is asked when an item
-// comes.
-func New[T any](workers int, of func(T) string, begun func(T) bool) *Queue[T] {
-	return &Queue[T]{of: of, begun: begun, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
+// NewQueue makes a queue for that many workers, 1 or more, whose items are of the namespaces that of tells. Their stage is asked when they come, and when they are touched.
+func NewQueue[T comparable](workers int, of func(T) string, stage func(T) Stage) *Queue[T] {
+	return &Queue[T]{of: of, stage: stage, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
 }
 
-// Touch leaves an item that waits where it is.
-func (q *Queue[T]) Touch(T) {}
+// Touch leaves an item that waits where it is, unless it was new and is no longer, such as one that is deleted before it has begun: that goes by when
+// it came among those that are not held back.
+func (q *Queue[T]) Touch(item T) {
+	l := q.lines[q.of(item)]
+	if l == nil || len(l.waits[New]) == 0 || q.stage(item) != Other {
+		return
+	}
+	news, others := l.waits[New], l.waits[Other]
+	i := slices.IndexFunc(news, func(p place[T]) bool { return p.item == item })
+	if i < 0 {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(others, news[i].came, func(p place[T], came int) int { return cmp.Compare(p.came, came) })
+	l.waits[Other] = slices.Insert(others, at, news[i])
+	l.waits[New] = slices.Delete(news, i, i+1)
+}
 
 // Push lets an item wait.
 func (q *Queue[T]) Push(item T) {
 	l := q.lines[q.of(item)]
 	if l == nil {
-		l = &line[T]{}
-		q.lines[q.of(item)] = l
+		l = &line[T]{namespace: q.of(item)}
+		q.lines[l.namespace] = l
 	}
 	if l.waiting() == 0 {
 		q.turns.PushBack(l)
 	}
-	if q.begun(item) {
-		l.begun = append(l.begun, item)
-	} else {
-		l.fresh = append(l.fresh, item)
-	}
+	stage := q.stage(item)
+	l.waits[stage] = append(l.waits[stage], place[T]{item, q.came})
+	q.came++
 	q.waiting++
 }
 
 // Len tells how many items wait.
 func (q *Queue[T]) Len() int { return q.waiting }
 
-// Hold keeps what has not begun waiting, or does so no longer.
-func (q *Queue[T]) Hold(held bool) { q.held = held }
+// Hold keeps what is new waiting in the namespaces that held tells, until the next Hold. Nil holds back nothing.
+func (q *Queue[T]) Hold(held func(namespace string) bool) { q.held = held }
+
+func (q *Queue[T]) holds(l *line[T]) bool { return q.held != nil && q.held(l.namespace) }
 
 // Ready tells whether one of those that wait may have a worker now.
 func (q *Queue[T]) Ready() bool { return q.next() != nil }
@@ -98,7 +149,7 @@ func (q *Queue[T]) Pop() T {
 		turn = q.turns.Front()
 	}
 	l := turn.Value.(*line[T])
-	item := l.pop(q.held)
+	item := l.pop(q.holds(l))
 	if l.waiting() == 0 {
 		q.turns.Remove(turn)
 	} else {
@@ -130,7 +181,7 @@ func (q *Queue[T]) next() *list.Element {
 	}
 	for turn := q.turns.Front(); turn != nil; turn = turn.Next() {
 		l := turn.Value.(*line[T])
-		if l.workers <= 2*(q.free-1) && (len(l.begun) > 0 || !q.held) {
+		if l.workers <= 2*(q.free-1) && (l.waiting() > len(l.waits[New]) || !q.holds(l)) {
 			return turn
 		}
 	}

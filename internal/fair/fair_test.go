@@ -8,19 +8,29 @@ import (
 	"testing"
 )
 
-// newQueue's items are such as a1, the first of the namespace a, and a2!, which has begun.
+// newQueue's items are such as a1, the first of the namespace a, a2!, which has begun, and a3?, which is not new.
 func newQueue(workers int) *Queue[string] {
-	return New(workers, func(item string) string { return item[:1] }, begun)
+	return NewQueue(workers, func(item string) string { return item[:1] }, stage)
 }
 
-func begun(item string) bool { return strings.HasSuffix(item, "!") }
+func begun(item string) bool { return stage(item) == Begun }
+
+func stage(item string) Stage {
+	switch {
+	case strings.HasSuffix(item, "!"):
+		return Begun
+	case strings.HasSuffix(item, "?"):
+		return Other
+	}
+	return New
+}
 
 func TestOrder(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		workers int
-		// steps: +a1 comes, -a1 is done, > a free worker asks: for what, want tells; a dash when nothing is ready. [ holds what has not begun,
-		// and ] lets it go.
+		// steps: +a1 comes, -a1 is done, > a free worker asks: for what, want tells; a dash when nothing is ready. [ holds what is new,
+		// (a that of the namespace a, and ] lets it go.
 		steps, want string
 	}{
 		{"within a namespace, who comes first goes first", 8, "+a1 +a2 +a3 > > >", "a1 a2 a3"},
@@ -39,6 +49,9 @@ func TestOrder(t *testing.T) {
 		{"what has begun does not go before another namespace's turn", 8, "+a1 +b1 > +a2! > >", "a1 b1 a2!"},
 		{"what is held waits, and what has begun goes on", 8, "[ +a1 +b1 +a2! > > ] > >", "a2! - b1 a1"},
 		{"what is held goes in no fourth turn", 8, "+a1 +a2! +a3! +a4! +a5! +a6! [ > > > > > -a2! > ] >", "a2! a3! a4! a5! a6! - a1"},
+		{"what is neither new nor begun is not held", 8, "[ +a1 +a2? +b1 +a3! > > > ] > >", "a3! a2? - b1 a1"},
+		{"what is neither new nor begun goes in its turn", 8, "+a1 +a2? +a3 > > >", "a1 a2? a3"},
+		{"what is held in one namespace holds up no other", 8, "(a +a1 +b1 +a2! +a3 > > > ] > >", "a2! b1 - a1 a3"},
 		{"nobody works on it: nothing is freed", 2, "+a1 +a2 +b1 > > -b1 -c1 > -a1 >", "a1 b1 - a2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -50,8 +63,12 @@ func TestOrder(t *testing.T) {
 					q.Push(step[1:])
 				case step[0] == '-':
 					q.Done(step[1:])
-				case step == "[" || step == "]":
-					q.Hold(step == "[")
+				case step == "[":
+					q.Hold(func(string) bool { return true })
+				case step == "]":
+					q.Hold(nil)
+				case step[0] == '(':
+					q.Hold(func(namespace string) bool { return namespace == step[1:] })
 				case q.Ready():
 					got = append(got, q.Pop())
 				default:
@@ -62,6 +79,27 @@ func TestOrder(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTouch: what is no longer new before it had its turn is not held any more, and keeps its place.
+func TestTouch(t *testing.T) {
+	stages := map[string]Stage{"a1": New, "a2": Other, "a3": New, "a4": New, "a5": Other, "b1": New}
+	q := NewQueue(8, func(item string) string { return item[:1] }, func(item string) Stage { return stages[item] })
+	q.Hold(func(string) bool { return true })
+	for _, item := range []string{"a1", "a2", "a3", "a4", "a5", "b1"} {
+		q.Push(item)
+	}
+	stages["a3"] = Other
+	for _, item := range []string{"a1", "a2", "a3", "b1", "c1"} {
+		q.Touch(item)
+	}
+	var got []string
+	for q.Ready() {
+		got = append(got, q.Pop())
+	}
+	if got := strings.Join(got, " "); got != "a2 a3 a5" || q.Len() != 3 {
+		t.Errorf("%s, and %d wait", got, q.Len())
 	}
 }
 
@@ -166,7 +204,7 @@ func (h *history) step() {
 	switch h.rand.IntN(3) {
 	case 0:
 		namespace := string(rune('a' + h.rand.IntN(h.namespaces)))
-		item := fmt.Sprintf("%s%d%s", namespace, h.pushed, strings.Repeat("!", h.rand.IntN(2)))
+		item := fmt.Sprintf("%s%d%s", namespace, h.pushed, []string{"", "?", "!"}[h.rand.IntN(3)])
 		h.q.Push(item)
 		h.q.Touch(item)
 		h.waiting[namespace] = append(h.waiting[namespace], item)
@@ -264,7 +302,7 @@ func (h *history) done() {
 func BenchmarkQueue(b *testing.B) {
 	for _, namespaces := range []int{1, 100, 10000} {
 		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
-			q := New(8, func(item int) string { return fmt.Sprint(item % namespaces) }, func(item int) bool { return item%2 == 0 })
+			q := NewQueue(8, func(item int) string { return fmt.Sprint(item % namespaces) }, func(item int) Stage { return Stage(item % 3) })
 			for i := range 10000 {
 				q.Push(i)
 			}
