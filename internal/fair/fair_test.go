@@ -155,6 +155,7 @@ func TestTurns(t *testing.T) {
 		for range 400 {
 			h.step()
 		}
+		clear(h.held)
 		for h.q.Len() > 0 || len(h.working) > 0 {
 			h.done()
 			h.take()
@@ -180,6 +181,8 @@ type history struct {
 	namespaces int
 
 	waiting map[string][]string
+	// held are the namespaces in which nothing new is to begin.
+	held map[string]bool
 	// row counts by namespace those that have begun and went while one waited that has not.
 	row map[string]int
 	// begunWent counts them whoever waited.
@@ -194,13 +197,19 @@ type history struct {
 func newHistory(t *testing.T, r *rand.Rand) *history {
 	t.Helper()
 	workers := 1 + r.IntN(10)
-	return &history{
-		t: t, q: newQueue(workers), rand: r, workers: workers, namespaces: 1 + r.IntN(12),
+	h := &history{
+		held: map[string]bool{}, t: t, q: newQueue(workers), rand: r, workers: workers, namespaces: 1 + r.IntN(12),
 		waiting: map[string][]string{}, row: map[string]int{}, begunWent: map[string]int{}, has: map[string]int{}, ahead: map[string]map[string]int{},
 	}
+	h.q.Hold(func(namespace string) bool { return h.held[namespace] })
+	return h
 }
 
 func (h *history) step() {
+	if h.rand.IntN(20) == 0 {
+		namespace := string(rune('a' + h.rand.IntN(h.namespaces)))
+		h.held[namespace] = !h.held[namespace]
+	}
 	switch h.rand.IntN(3) {
 	case 0:
 		namespace := string(rune('a' + h.rand.IntN(h.namespaces)))
@@ -219,7 +228,15 @@ func (h *history) step() {
 // may tells whether a namespace that waits may have a worker.
 func (h *history) may(namespace string) bool {
 	stay := h.workers - len(h.working) - 1
-	return len(h.waiting[namespace]) > 0 && stay >= 0 && 2*stay >= h.has[namespace]
+	return len(h.goes(namespace)) > 0 && stay >= 0 && 2*stay >= h.has[namespace]
+}
+
+// goes are those of a namespace that wait and are not held back.
+func (h *history) goes(namespace string) []string {
+	if !h.held[namespace] {
+		return h.waiting[namespace]
+	}
+	return slices.DeleteFunc(slices.Clone(h.waiting[namespace]), func(item string) bool { return stage(item) == New })
 }
 
 func (h *history) take() {
@@ -227,7 +244,7 @@ func (h *history) take() {
 	for namespace := range h.waiting {
 		if h.may(namespace) {
 			entitled[namespace] = true
-		} else if len(h.waiting[namespace]) > 0 && h.has[namespace] == 0 && len(h.working) < h.workers {
+		} else if len(h.goes(namespace)) > 0 && h.has[namespace] == 0 && len(h.working) < h.workers {
 			h.t.Errorf("%s has no worker, one is free, and it gets none", namespace)
 		}
 	}
@@ -262,13 +279,17 @@ func (h *history) take() {
 	}
 }
 
-// inLine wants an item to be the first of its namespace that has begun, or that has not: that one at the latest after three of the others.
+// inLine wants an item to be the first of its namespace that has begun, or that has not, and is not held back: that one at the latest after three of the others.
 func (h *history) inLine(namespace, item string) {
-	same := func(other string) bool { return begun(other) == begun(item) }
-	if i := slices.IndexFunc(h.waiting[namespace], same); i < 0 || h.waiting[namespace][i] != item {
-		h.t.Fatalf("%s, of %v", item, h.waiting[namespace])
+	line := h.goes(namespace)
+	if len(line) == 0 {
+		line = h.waiting[namespace] // there is nothing else
 	}
-	others := slices.ContainsFunc(h.waiting[namespace], func(other string) bool { return !same(other) })
+	same := func(other string) bool { return begun(other) == begun(item) }
+	if i := slices.IndexFunc(line, same); i < 0 || line[i] != item {
+		h.t.Fatalf("%s, of %v", item, line)
+	}
+	others := slices.ContainsFunc(line, func(other string) bool { return !same(other) })
 	switch {
 	case begun(item) && others:
 		if h.row[namespace]++; h.row[namespace] > inARow {
