@@ -194,7 +194,7 @@ func (b *begun) wait(key types.NamespacedName, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u, known := b.by[key]
-	if !known || u.clusters == 0 || u.clusters < manyAnswers && b.underWay(now).all-u.clusters < 2*mostUnanswered {
+	if !known || u.clusters == 0 || u.clusters < manyAnswers && b.underWay(now).all < 2*mostUnanswered {
 		return
 	}
 	u.waits = true
@@ -250,7 +250,7 @@ func (b *begun) holds(namespace string, now time.Time) bool {
 }
 
 // hold tells in which namespaces nothing new should begin, and for how long, since enough is under way that agents have not answered yet: to begin
-// everything at once makes all of it late. It is nil for none.
+// everything at once makes all of it late. held is nil for none.
 func (b *begun) hold(now time.Time) (held func(namespace string) bool, again time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -264,7 +264,8 @@ func (b *begun) hold(now time.Time) (held func(namespace string) bool, again tim
 	}, u.again
 }
 
-// underWay is for how many clusters' answers FleetWorkloads wait that count: in all, by namespace, and for how long from now on at least.
+// underWay is for how many clusters' answers FleetWorkloads wait that count: in all, by namespace, and for how long from now on at least. In all, a
+// namespace counts for mostUnanswered at most, so that none holds up the others alone, however large its FleetWorkloads are.
 type underWay struct {
 	all   int32
 	of    map[string]int32
@@ -275,10 +276,12 @@ func (b *begun) underWay(now time.Time) underWay {
 	under := underWay{of: map[string]int32{}, again: answersWithin}
 	for key, u := range b.by {
 		if left := u.counts(now); left > 0 && u.clusters > 0 && !u.waits {
-			under.all += u.clusters
 			under.of[key.Namespace] += u.clusters
 			under.again = min(under.again, left)
 		}
+	}
+	for _, clusters := range under.of {
+		under.all += min(clusters, mostUnanswered)
 	}
 	return under
 }

@@ -362,17 +362,21 @@ func TestWhatIsHeldIsSentNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace string
 		underWay  int32
-		held      bool
+		// another is the same in one more namespace.
+		another int32
+		held    bool
 	}{
 		"in another namespace": {namespace: "other", underWay: mostUnanswered},
-		"a small one":          {namespace: key.Namespace, underWay: 2*mostUnanswered - 1},
-		"no room":              {namespace: key.Namespace, underWay: 2 * mostUnanswered, held: true},
+		"a small one":          {namespace: key.Namespace, underWay: 2 * mostUnanswered},
+		"no room":              {namespace: key.Namespace, underWay: mostUnanswered, another: mostUnanswered, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, now, held := newWorld(t), time.Now(), c.held
 			w.Clock = clocktesting.NewFakePassiveClock(now)
 			busy := types.NamespacedName{Namespace: c.namespace, Name: "busy"}
 			w.begun.note(busy, v1alpha1.FleetWorkloadStatus{ClusterSummary: &v1alpha1.ClusterSummary{Total: &c.underWay}}, now)
+			busy.Namespace = "another"
+			w.begun.note(busy, v1alpha1.FleetWorkloadStatus{ClusterSummary: &v1alpha1.ClusterSummary{Total: &c.another}}, now)
 			w.create(divide(8))
 			for range 10 {
 				if _, err := w.reconcile(); err != nil {
@@ -419,7 +423,10 @@ func TestWhatBeginsWaitsInItsNamespace(t *testing.T) {
 		{map[string]int32{"a": 900, "b": 100}, "bc"},
 		{map[string]int32{"a": 500, "b": 500}, "c"},
 		{map[string]int32{"a": 1400, "b": 499}, "bc"},
-		{map[string]int32{"a": 1400, "b": 600}, ""},
+		{map[string]int32{"a": 1400, "b": 600}, "c"},
+		{map[string]int32{"a": 1400, "b": 999}, "c"},
+		{map[string]int32{"a": 1400, "b": 1000}, ""},
+		{map[string]int32{"a": 5000}, "bc"},
 		{map[string]int32{"a": 334, "b": 333, "c": 333}, "bc"},
 	} {
 		b, now, lots := &begun{}, time.Now(), int32(5000)

@@ -92,7 +92,8 @@ func (l *line[T]) pop(held bool) T {
 	return item
 }
 
-// NewQueue makes a queue for that many workers, 1 or more, whose items are of the namespaces that of tells. Their stage is asked when they come, and when they are touched.
+// NewQueue makes a queue for that many workers, 1 or more, whose items are of the namespaces that of tells. Their stage is asked when they come,
+// and when they are touched.
 func NewQueue[T comparable](workers int, of func(T) string, stage func(T) Stage) *Queue[T] {
 	return &Queue[T]{of: of, stage: stage, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
 }
