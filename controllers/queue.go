@@ -175,7 +175,7 @@ func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStat
 		b.by = map[types.NamespacedName]unanswered{}
 	}
 	u, known := b.by[key]
-	begins := !known || u.waits || u.clusters == 0 && clusters > 0
+	begins := !known || u.clusters == 0 && clusters > 0
 	if begins {
 		u.since = now
 	}
@@ -199,6 +199,16 @@ func (b *begun) wait(key types.NamespacedName, now time.Time) {
 	}
 	u.waits = true
 	b.by[key] = u
+}
+
+// begin lets the turn of one that waits begin.
+func (b *begun) begin(key types.NamespacedName, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u := b.by[key]; u.waits {
+		u.waits, u.since, u.answers, u.told, u.silent = false, now, now, false, now
+		b.by[key] = u
+	}
 }
 
 // told notes that a backend has told something of a FleetWorkload.
@@ -311,6 +321,9 @@ func (b *begun) more(beside types.NamespacedName, workers int, now time.Time) in
 type pauses struct {
 	mu    sync.Mutex
 	until map[types.NamespacedName]time.Time
+	// told are the FleetWorkloads that a pass is at work on beside others, and whether a backend has told something of them meanwhile. That waits for
+	// the pause after the pass: half of all passes would come right after the one before, otherwise.
+	told map[types.NamespacedName]bool
 }
 
 const (
@@ -326,8 +339,30 @@ const (
 	together = 20 * time.Millisecond
 )
 
-// after notes a pass that has ended while so many clusters are to answer, and so many others wait for their turn.
-func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32, others int) {
+// begin notes a pass that begins beside others.
+func (p *pauses) begin(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told == nil {
+		p.told = map[types.NamespacedName]bool{}
+	}
+	p.told[key] = false
+}
+
+// takes tells whether the end of a pass that is at work will see to what a backend tells.
+func (p *pauses) takes(key types.NamespacedName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, at := p.told[key]
+	if at {
+		p.told[key] = true
+	}
+	return at
+}
+
+// after notes a pass that has ended while so many clusters are to answer, and so many others wait for their turn. told is true when a backend has told
+// something meanwhile that is to be looked at after the pause.
+func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32, others int) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil {
@@ -339,6 +374,9 @@ func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswe
 		forOthers = max(forOthers, statusPace) // nor would what it finds be written
 	}
 	p.until[key] = ended.Add(pause + forOthers)
+	told = p.told[key]
+	delete(p.told, key)
+	return told
 }
 
 // left is how long the pause still is, and not above 0 when there is none.
@@ -352,4 +390,5 @@ func (p *pauses) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.until, key)
+	delete(p.told, key)
 }

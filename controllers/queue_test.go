@@ -18,6 +18,7 @@ import (
 	pointer "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -563,6 +564,46 @@ func TestPauses(t *testing.T) {
 			t.Errorf("%d are there twice", q.Len())
 		}
 	})
+}
+
+// TestWhatIsToldInAPassWaits: beside others, what a backend tells during a pass brings the next one after the pause, and not at once. It is never lost.
+func TestWhatIsToldInAPassWaits(t *testing.T) {
+	for _, others := range []int{0, 6} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.Clock, w.Concurrency = clock.RealClock{}, 1
+			w.create(divide(8))
+			w.settle()
+			time.Sleep(time.Minute)
+			one := int32(1)
+			for i := range others {
+				w.begun.note(types.NamespacedName{Namespace: "other", Name: fmt.Sprint(i)}, v1alpha1.FleetWorkloadStatus{ClusterSummary: &v1alpha1.ClusterSummary{Total: &one}}, time.Now())
+			}
+			q := w.options().NewQueue("", w.options().RateLimiter)
+			defer q.ShutDown()
+			tell := func() {
+				w.told(t.Context(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: "one", Name: key}}, q)
+				time.Sleep(together)
+				synctest.Wait()
+			}
+			w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(16)) })
+			w.through(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				tell()
+				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			}})
+			result, err := w.reconcile()
+			if waits := q.Len() == 0; err != nil || waits != (others > 0) {
+				t.Errorf("beside %d others: %v; it waits: %t", others, err, waits)
+			}
+			if others > 0 && (result.RequeueAfter < time.Duration(others-1)*pauseForOthers || result.RequeueAfter > longestPause+longestForOthers) {
+				t.Errorf("beside %d others: the next pass comes after %s", others, result.RequeueAfter)
+			}
+			time.Sleep(longestPause + longestForOthers)
+			if tell(); q.Len() != 1 {
+				t.Errorf("beside %d others: what is told after a pass brings none", others)
+			}
+		})
+	}
 }
 
 // TestNumbersAloneWait: while many clusters are to answer, a status that differs in numbers alone is written each few seconds, and every other

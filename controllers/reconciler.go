@@ -176,23 +176,40 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 	if there, err := r.takeUp(ctx, req.NamespacedName); err != nil || !there {
 		return ctrl.Result{}, err
 	}
-	began := r.Clock.Now()
-	defer func() {
-		r.pauses.after(req.NamespacedName, began, r.Clock.Now(), r.begun.unanswered(req.NamespacedName), r.begun.more(req.NamespacedName, r.Concurrency, r.Clock.Now()))
-	}()
+	return r.paced(ctx, fw)
+}
+
+// paced makes a pass, and has what a backend tells meanwhile wait for the pause after it.
+func (r *Reconciler) paced(ctx context.Context, fw *v1alpha1.FleetWorkload) (reconcile.Result, error) {
+	key, began := client.ObjectKeyFromObject(fw), r.Clock.Now()
+	r.begun.begin(key, began)
+	if r.begun.more(key, r.Concurrency, began) > 0 {
+		r.pauses.begin(key)
+	}
+	res, err := r.steps(ctx, fw)
+	ended := r.Clock.Now()
+	if r.pauses.after(key, began, ended, r.begun.unanswered(key), r.begun.more(key, r.Concurrency, ended)) {
+		res.RequeueAfter = soonest(res.RequeueAfter, max(together, r.pauses.left(key, ended)))
+	}
+	return res, err
+}
+
+// steps makes one step, and another one where that has recorded a decision.
+func (r *Reconciler) steps(ctx context.Context, fw *v1alpha1.FleetWorkload) (reconcile.Result, error) {
 	traceGeneration(ctx, fw)
+	key, now := client.ObjectKeyFromObject(fw), r.Clock.Now()
 	if since, ahead := r.written.ahead(fw); ahead {
-		return r.behind(ctx, req.NamespacedName, since), nil
+		return r.behind(ctx, key, since), nil
 	}
 	if lenient.Problem(fw) == "" && fw.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(fw, v1alpha1.Finalizer) {
 		if err := r.addFinalizer(ctx, fw); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	held := !placed(fw.Status) && r.begun.holds(req.Namespace, began)
+	held := !placed(fw.Status) && r.begun.holds(key.Namespace, now)
 	res, goesOn, err := r.step(ctx, fw, !held)
 	if held {
-		r.begun.wait(req.NamespacedName, r.Clock.Now())
+		r.begun.wait(key, r.Clock.Now())
 	}
 	if goesOn {
 		// Once: a decision that has changed again waits for the event of its record, and others have their turn.

@@ -68,6 +68,9 @@ func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[Backend
 		r.begun.told(e.Object.Name)
 	}
 	for _, req := range r.requestsFor(ctx, e.Object) {
+		if r.pauses.takes(req.NamespacedName) {
+			continue
+		}
 		queue.AddAfter(req, max(together, r.pauses.left(req.NamespacedName, r.Clock.Now())))
 	}
 }
