@@ -238,7 +238,12 @@ func (s *simulation) schedule() {
 		b.Spec.Clusters = clusters
 		b.Generation++
 	}
-	b.Status.SchedulerObservedGeneration = b.Generation
+	if raw, err := json.Marshal(b.Spec.Placement); err != nil {
+		panic(err)
+	} else if applied := string(raw); b.Annotations[util.PolicyPlacementAnnotation] != applied {
+		b.Annotations = map[string]string{util.PolicyPlacementAnnotation: applied}
+	}
+	b.Status.SchedulerObservedGeneration, b.Status.LastScheduledTime = b.Generation, &metav1.Time{}
 	if !cmp.Equal(s.now.binding, b) {
 		s.now.binding = b
 	}

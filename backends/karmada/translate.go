@@ -213,8 +213,7 @@ func reflects(status map[string]any, revision string) bool {
 // isCurrent compares generations and replicas.
 func (r reader) isCurrent(w work, manifest *unstructured.Unstructured, c backends.ClusterObservation) bool {
 	b, live := r.live.binding, r.live
-	if live.template == nil || b == nil || b.Generation != b.Status.SchedulerObservedGeneration ||
-		b.Spec.Resource.UID != live.template.GetUID() {
+	if live.template == nil || b == nil || mayBeDivided(b) || b.Spec.Resource.UID != live.template.GetUID() {
 		return false
 	}
 	annotations := manifest.GetAnnotations()
