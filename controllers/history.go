@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,12 +26,19 @@ const versionsAtOnce = 5
 // remember keeps what is shipped, when it is new. What stands against it is told, and holds nothing up.
 func (r *Reconciler) remember(ctx context.Context, fw *v1alpha1.FleetWorkload, d *pass.Decision) {
 	if d.History == nil {
+		r.shipped.forget(client.ObjectKeyFromObject(fw))
 		return
 	}
-	record, err := r.keepVersion(ctx, fw, d.History)
+	record, err := r.shipped.of(fw, d.History), error(nil)
+	if record == nil {
+		record, err = r.keepVersion(ctx, fw, d.History)
+	}
 	d.Remembered(record, err)
 	if conflict(err) {
 		return
+	}
+	if err == nil {
+		r.shipped.note(fw, record)
 	}
 	switch changes := r.unkept.note(client.ObjectKeyFromObject(fw), err); {
 	case changes && err != nil:
@@ -42,6 +50,47 @@ func (r *Reconciler) remember(ctx context.Context, fw *v1alpha1.FleetWorkload, d
 		r.Recorder.Eventf(fw, nil, "Warning", "HistoryNotKept", "Keep", "%s",
 			brief.Note(fmt.Sprintf("what is shipped now cannot be returned to by undo, and is shipped all the same: %v", err)))
 	}
+}
+
+// shipped are versions that are kept and whose record waits to be written with the numbers. Until then they are looked for no more.
+type shipped struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]keptAs
+}
+
+// keptAs is a record, and the FleetWorkload that it was made for as it was then: after any other change it may be another's turn to be the newest.
+type keptAs struct {
+	uid            types.UID
+	generation     int64
+	before, record *v1alpha1.SpecRevision
+}
+
+// note takes the record of what is kept now.
+func (s *shipped) note(fw *v1alpha1.FleetWorkload, record *v1alpha1.SpecRevision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[types.NamespacedName]keptAs{}
+	}
+	s.by[client.ObjectKeyFromObject(fw)] = keptAs{fw.UID, fw.Generation, fw.Status.SpecRevision.DeepCopy(), record.DeepCopy()}
+}
+
+// of is the record when what is wanted was kept for this very FleetWorkload, and nil otherwise.
+func (s *shipped) of(fw *v1alpha1.FleetWorkload, want *pass.History) *v1alpha1.SpecRevision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, known := s.by[client.ObjectKeyFromObject(fw)]
+	if !known || k.uid != fw.UID || k.generation != fw.Generation || k.record.Name != want.Name || pointer.Deref(k.record.Older, 0) > want.Limit ||
+		!equality.Semantic.DeepEqual(k.before, fw.Status.SpecRevision) {
+		return nil
+	}
+	return k.record.DeepCopy()
+}
+
+func (s *shipped) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.by, key)
 }
 
 // unkept are the FleetWorkloads of which what is shipped could not be kept the last time, and why. It is tried again each minute, and the log

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/pass"
 	"github.com/fleetworkload/fleetworkload/internal/revisions"
 )
 
@@ -371,5 +373,91 @@ func TestAPlantedVersion(t *testing.T) {
 				t.Errorf("it was changed (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWhatIsKeptIsLookedForOnce: beside others, the record of what is kept waits for the next status that is written anyway. Until then nobody looks
+// again what is kept, unless something has changed since.
+func TestWhatIsKeptIsLookedForOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile        func(w *world)
+		looked           int
+		versions, record string
+	}{
+		"nothing":             {meanwhile: func(*world) {}, looked: 1, versions: "1:1"},
+		"another is shipped":  {meanwhile: func(w *world) { w.edit(image(2)) }, looked: 2, versions: "1:1 2:2", record: "2:2 and 1 older"},
+		"the operator starts": {meanwhile: (*world).restart, looked: 2, versions: "1:1", record: "1:1 and 0 older"},
+		"replicas change":     {meanwhile: func(w *world) { w.edit(func(fw *v1alpha1.FleetWorkload) { fw.Spec.Replicas = ptr(int32(3)) }) }, looked: 2, versions: "1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, looked := newWorld(t), 0
+			w.through(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, is := list.(*appsv1.ControllerRevisionList); is {
+					looked++
+				}
+				return c.List(ctx, list, opts...)
+			}})
+			others := func() {
+				for i := range 3 {
+					w.begun.note(types.NamespacedName{Namespace: key.Namespace, Name: fmt.Sprint(i)}, v1alpha1.FleetWorkloadStatus{}, w.Clock.Now())
+				}
+			}
+			others()
+			w.create(nil)
+			for range 5 {
+				if kept, _ := w.kept(); kept == "" {
+					w.passes(1)
+				}
+			}
+			w.expectKept("1:1", "")
+			c.meanwhile(w)
+			others()
+			for range 3 { // nothing moves on the backend
+				if _, err := w.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.expectKept(c.versions, c.record); looked != c.looked {
+				t.Errorf("looked for what is kept %d times, want %d", looked, c.looked)
+			}
+			w.later(int(longestPace.Seconds()))
+			w.passes(3)
+			if _, record := w.kept(); record == "" {
+				t.Error("there is no record of what is kept")
+			}
+		})
+	}
+}
+
+// TestShipped: what was kept for another FleetWorkload, or before something else was, is looked for.
+func TestShipped(t *testing.T) {
+	record := &v1alpha1.SpecRevision{Name: "v2", Number: ptr(int64(2)), Older: ptr(int32(1))}
+	for name, c := range map[string]struct {
+		change func(fw *v1alpha1.FleetWorkload, want *pass.History)
+		known  bool
+	}{
+		"the same":                 {change: func(*v1alpha1.FleetWorkload, *pass.History) {}, known: true},
+		"another of the same name": {change: func(fw *v1alpha1.FleetWorkload, _ *pass.History) { fw.UID = "u2" }},
+		"a spec in between":        {change: func(fw *v1alpha1.FleetWorkload, _ *pass.History) { fw.Generation = 4 }},
+		"another operator's turn in between": {change: func(fw *v1alpha1.FleetWorkload, _ *pass.History) {
+			fw.Status.SpecRevision = &v1alpha1.SpecRevision{Name: "v3"}
+		}},
+		"another version":       {change: func(_ *v1alpha1.FleetWorkload, want *pass.History) { want.Name = "v3" }},
+		"fewer are to be kept":  {change: func(_ *v1alpha1.FleetWorkload, want *pass.History) { want.Limit = 0 }},
+		"another FleetWorkload": {change: func(fw *v1alpha1.FleetWorkload, _ *pass.History) { fw.Name = "api" }},
+	} {
+		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web", UID: "u1", Generation: 2}}
+		fw.Status.SpecRevision = &v1alpha1.SpecRevision{Name: "v1"}
+		want := &pass.History{Version: revisions.Version{Name: "v2"}, Limit: 1}
+		var s shipped
+		s.note(fw, record)
+		c.change(fw, want)
+		if got := s.of(fw, want); (got != nil) != c.known || c.known && !cmp.Equal(got, record) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		s.forget(client.ObjectKeyFromObject(fw))
+		if got := s.of(fw, want); got != nil {
+			t.Errorf("%s: %+v, once forgotten", name, got)
+		}
 	}
 }

@@ -632,6 +632,7 @@ func TestNumbersAloneWait(t *testing.T) {
 		}
 		for name, c := range map[string]struct {
 			applied int32
+			rows    int
 			change  func(*v1alpha1.FleetWorkloadStatus)
 			others  int
 			stuck   bool
@@ -655,6 +656,10 @@ func TestNumbersAloneWait(t *testing.T) {
 			"ready, beside many others":              {applied: 81, others: 10, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Status = metav1.ConditionTrue }},
 			"another revision":                       {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
 			"another reason":                         {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
+			"many rows":                              {applied: 81, rows: manyAnswers, later: numbersPace - time.Second/2},
+			"many rows, beside another":              {applied: 81, rows: manyAnswers, others: 1, later: longestPace - time.Second/2},
+			"few rows, beside another":               {applied: 81, rows: manyAnswers - 1, others: 1, later: numbersPace + paceForOthers - time.Second/2},
+			"ready on many, beside another":          {applied: 81, rows: manyAnswers, others: 1, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Status = metav1.ConditionTrue }},
 			"as far, in a word":                      {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = v1alpha1.ReasonApplying }},
 			"as far, in other words":                 {words: true, later: wordsPace - time.Second/2},
 			"what a person is to do, in other words": {words: true, reason: v1alpha1.ReasonRemovalHeld, later: numbersPace - time.Second/2},
@@ -682,6 +687,9 @@ func TestNumbersAloneWait(t *testing.T) {
 			r.written.remember(fw, time.Now(), false)
 			time.Sleep(time.Second / 2)
 			status := statusOf(c.applied, c.change)
+			for i := 1; i < c.rows; i++ {
+				status.Clusters = append(status.Clusters, v1alpha1.ClusterStatus{Name: fmt.Sprint(i)})
+			}
 			if c.words {
 				status = *fw.Status.DeepCopy()
 				status.Conditions[0].Message, status.Clusters[0].Message = "waits", "waits"

@@ -96,6 +96,7 @@ type Reconciler struct {
 	begun     begun
 	pauses    pauses
 	unkept    unkept
+	shipped   shipped
 	access    accesses
 }
 
@@ -285,6 +286,7 @@ func (r *Reconciler) letGo(key types.NamespacedName) {
 	r.begun.forget(key)
 	r.pauses.forget(key)
 	r.unkept.note(key, nil)
+	r.shipped.forget(key)
 }
 
 // addFinalizer makes sure that nothing is left on a backend when the FleetWorkload goes. Nothing else of fw has changed since it was read: the

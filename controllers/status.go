@@ -134,7 +134,7 @@ const (
 	// numbersPace is how often at most a status is written for numbers alone: pods that start on three clusters change them many times a second.
 	numbersPace = time.Second
 	// statusPace is the same while manyAnswers or more clusters are to answer: an API server takes as long for a status with a row for each of a
-	// hundred clusters as for three ManifestWorks.
+	// hundred clusters as for five ManifestWorks. With as many rows, and beside others on their way, it is longestPace.
 	statusPace  = 3 * time.Second
 	manyAnswers = 20
 	// wordsPace is the same for messages alone: what is awaited now is soon something else. Beside others on their way it is longestPace.
@@ -149,7 +149,10 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 	key := client.ObjectKeyFromObject(fw)
 	others, many := r.begun.more(key, r.Concurrency, r.Clock.Now()), r.begun.unanswered(key) >= manyAnswers
 	pace := min(longestPace, numbersPace+time.Duration(others)*paceForOthers)
-	if many {
+	switch {
+	case others > 0 && len(status.Clusters) >= manyAnswers:
+		pace = longestPace
+	case many:
 		pace = max(pace, statusPace)
 	}
 	if equality.Semantic.DeepEqual(withoutWords(fw.Status), withoutWords(status)) {
@@ -162,6 +165,7 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 	if others > 0 || many {
 		before, after = withoutReports(before), withoutReports(after)
 		after.Placement = withoutArrivals(before.Placement, after.Placement)
+		before.SpecRevision, after.SpecRevision = nil, nil // see shipped
 	}
 	if equal := equality.Semantic.DeepEqual; !equal(before, after) || equal(fw.Status, status) {
 		return 0
