@@ -321,9 +321,9 @@ func (b *begun) more(beside types.NamespacedName, workers int, now time.Time) in
 type pauses struct {
 	mu    sync.Mutex
 	until map[types.NamespacedName]time.Time
-	// told are the FleetWorkloads that a pass is at work on beside others, and whether a backend has told something of them meanwhile. That waits for
-	// the pause after the pass: half of all passes would come right after the one before, otherwise.
-	told map[types.NamespacedName]bool
+	// told are the FleetWorkloads that a pass is at work on beside others, with what brings another one when a backend has told something of them
+	// meanwhile, else nil. That waits for the pause after the pass: half of all passes would come right after the one before, otherwise.
+	told map[types.NamespacedName]func(after time.Duration)
 }
 
 const (
@@ -344,39 +344,44 @@ func (p *pauses) begin(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.told == nil {
-		p.told = map[types.NamespacedName]bool{}
+		p.told = map[types.NamespacedName]func(time.Duration){}
 	}
-	p.told[key] = false
+	p.told[key] = nil
 }
 
-// takes tells whether the end of a pass that is at work will see to what a backend tells.
-func (p *pauses) takes(key types.NamespacedName) bool {
+// takes tells whether a pass is at work that calls again when it ends, however it does.
+func (p *pauses) takes(key types.NamespacedName, again func(after time.Duration)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, at := p.told[key]
 	if at {
-		p.told[key] = true
+		p.told[key] = again
 	}
 	return at
 }
 
-// after notes a pass that has ended while so many clusters are to answer, and so many others wait for their turn. told is true when a backend has told
-// something meanwhile that is to be looked at after the pause.
-func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32, others int) (told bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.until == nil {
-		p.until = map[types.NamespacedName]time.Time{}
-	}
+// after notes a pass that has ended while so many clusters are to answer, and so many others wait for their turn.
+func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32, others int) {
 	pause := min(longestPause, ended.Sub(began)*time.Duration(1+unanswered/answersAWhile))
 	forOthers := min(longestForOthers, time.Duration(others)*pauseForOthers)
 	if others > 0 && unanswered >= manyAnswers {
 		forOthers = max(forOthers, statusPace) // nor would what it finds be written
 	}
-	p.until[key] = ended.Add(pause + forOthers)
-	told = p.told[key]
+	if again := p.end(key, ended.Add(pause+forOthers)); again != nil {
+		again(max(together, pause+forOthers))
+	}
+}
+
+// end begins the pause after a pass, and returns what brings another one when something was told meanwhile.
+func (p *pauses) end(key types.NamespacedName, until time.Time) (again func(after time.Duration)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil {
+		p.until = map[types.NamespacedName]time.Time{}
+	}
+	p.until[key], again = until, p.told[key]
 	delete(p.told, key)
-	return told
+	return again
 }
 
 // left is how long the pause still is, and not above 0 when there is none.

@@ -187,12 +187,11 @@ func (r *Reconciler) paced(ctx context.Context, fw *v1alpha1.FleetWorkload) (rec
 	if r.begun.more(key, r.Concurrency, began) > 0 {
 		r.pauses.begin(key)
 	}
-	res, err := r.steps(ctx, fw)
-	ended := r.Clock.Now()
-	if r.pauses.after(key, began, ended, r.begun.unanswered(key), r.begun.more(key, r.Concurrency, ended)) {
-		res.RequeueAfter = soonest(res.RequeueAfter, max(together, r.pauses.left(key, ended)))
-	}
-	return res, err
+	defer func() { // after a panic, too
+		ended := r.Clock.Now()
+		r.pauses.after(key, began, ended, r.begun.unanswered(key), r.begun.more(key, r.Concurrency, ended))
+	}()
+	return r.steps(ctx, fw)
 }
 
 // steps makes one step, and another one where that has recorded a decision.

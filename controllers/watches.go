@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -68,10 +69,9 @@ func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[Backend
 		r.begun.told(e.Object.Name)
 	}
 	for _, req := range r.requestsFor(ctx, e.Object) {
-		if r.pauses.takes(req.NamespacedName) {
-			continue
+		if !r.pauses.takes(req.NamespacedName, func(after time.Duration) { queue.AddAfter(req, after) }) {
+			queue.AddAfter(req, max(together, r.pauses.left(req.NamespacedName, r.Clock.Now())))
 		}
-		queue.AddAfter(req, max(together, r.pauses.left(req.NamespacedName, r.Clock.Now())))
 	}
 }
 

@@ -167,6 +167,17 @@ func (s *scale) restart(ctx context.Context) error {
 	if err := s.operator.start(ctx); err != nil {
 		return err
 	}
+	// Passes from before its caches are full come to no end, and nothing follows them until then.
+	err := pollFor(ctx, s.patience(), "the operator to read all reports", func() error {
+		n, err := s.operator.observed(ctx)
+		if err == nil && n < len(s.names) {
+			err = fmt.Errorf("it has read those of %d FleetWorkloads of %d", n, len(s.names))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	if err := s.settled(ctx, len(s.names)); err != nil {
 		return err
 	}

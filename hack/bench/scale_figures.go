@@ -126,20 +126,35 @@ func (o *operator) figures(ctx context.Context) (scaleFigures, error) {
 
 // readRequests counts what client-go has sent, by method and code.
 func readRequests(metrics io.Reader) (map[string]int, error) {
+	return readCounter(metrics, "rest_client_requests_total")
+}
+
+// observed is how many times the operator has read of a FleetWorkload what its backend reports.
+func (o *operator) observed(ctx context.Context) (int, error) {
+	text, err := o.scrape(ctx)
+	if err != nil {
+		return 0, err
+	}
+	calls, err := readCounter(bytes.NewReader(text), "fleetworkload_driver_calls_total")
+	return calls["Observe ok"], err
+}
+
+// readCounter sums up a counter by method and code.
+func readCounter(metrics io.Reader, name string) (map[string]int, error) {
 	parser := expfmt.NewTextParser(prometheus.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(metrics)
 	if err != nil {
 		return nil, fmt.Errorf("read the operator's metrics: %w", err)
 	}
-	requests := map[string]int{}
-	for _, metric := range families["rest_client_requests_total"].GetMetric() {
+	counted := map[string]int{}
+	for _, metric := range families[name].GetMetric() {
 		labels := map[string]string{}
 		for _, label := range metric.GetLabel() {
 			labels[label.GetName()] = label.GetValue()
 		}
-		requests[labels["method"]+" "+labels["code"]] += int(metric.GetCounter().GetValue())
+		counted[labels["method"]+" "+labels["code"]] += int(metric.GetCounter().GetValue())
 	}
-	return requests, nil
+	return counted, nil
 }
 
 // readPeak reads the most that a process has had in memory from its status in /proc.
