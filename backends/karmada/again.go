@@ -50,7 +50,7 @@ func (r *rendered) asking(live world, clusters []clusterv1alpha1.Cluster, q back
 
 // leftOut tells whether the scheduler has come to its end without a cluster that serves the kind and could run it.
 func (r *rendered) leftOut(b *workv1alpha2.ResourceBinding, clusters []clusterv1alpha1.Cluster, q backends.Query) bool {
-	if b == nil || b.DeletionTimestamp != nil || b.Status.LastScheduledTime == nil || b.Generation != b.Status.SchedulerObservedGeneration {
+	if b == nil || b.DeletionTimestamp != nil || b.Status.LastScheduledTime == nil || mayBeDivided(b) {
 		return false
 	}
 	given := scheduled(b)

@@ -385,7 +385,7 @@ func (w *watches) onObject() toolscache.ResourceEventHandler {
 	}, func(obj *unstructured.Unstructured) { w.tellOwner(obj) })
 }
 
-// onBinding: the scheduler's result matters, the aggregated status does not.
+// onBinding: what the scheduler is to do and its result matter, the aggregated status and the template's resourceVersion do not.
 func (w *watches) onBinding() toolscache.ResourceEventHandler {
 	return handler(sameBinding, func(b *workv1alpha2.ResourceBinding) { w.tell(client.ObjectKeyFromObject(b)) })
 }
@@ -396,9 +396,13 @@ func (w *watches) onClusterBinding() toolscache.ResourceEventHandler {
 }
 
 func sameBinding(a, b *workv1alpha2.ResourceBinding) bool {
-	return a.Generation == b.Generation && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
-		a.Status.SchedulerObservedGeneration == b.Status.SchedulerObservedGeneration &&
-		equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
+	equal, asked := equality.Semantic.DeepEqual, func(b *workv1alpha2.ResourceBinding) workv1alpha2.ResourceBindingSpec {
+		spec := b.Spec
+		spec.Resource.ResourceVersion = ""
+		return spec
+	}
+	return mayBeDivided(a) == mayBeDivided(b) && a.DeletionTimestamp.Equal(b.DeletionTimestamp) && equal(asked(a), asked(b)) &&
+		(a.Status.LastScheduledTime == nil) == (b.Status.LastScheduledTime == nil) && equal(a.Status.Conditions, b.Status.Conditions)
 }
 
 // asBinding lets the two kinds of bindings be read alike: they differ in nothing but their kind.

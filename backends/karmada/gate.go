@@ -406,7 +406,7 @@ func unfinished(desired backends.Desired, want *rendered, live world) string {
 		return "Karmada to take up the replicas"
 	case !samePlacement(b, live.policy):
 		return "Karmada to take up the placement"
-	case b.Generation != b.Status.SchedulerObservedGeneration:
+	case mayBeDivided(b):
 		return "Karmada to schedule it" + schedulerMessage(b)
 	}
 	if got := scheduled(b); !maps.Equal(got, wantedReplicas(want, got)) {

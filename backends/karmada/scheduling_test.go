@@ -47,6 +47,43 @@ func TestReportsWhileTheSchedulerIsBehind(t *testing.T) {
 	}
 }
 
+// TestWhatOfABindingBringsAPass: what the scheduler is to do, and what has come of it.
+func TestWhatOfABindingBringsAPass(t *testing.T) {
+	now := metav1.Now()
+	for name, c := range map[string]struct {
+		edit   func(b *workv1alpha2.ResourceBinding)
+		brings bool
+	}{
+		"the template's resourceVersion": {edit: func(b *workv1alpha2.ResourceBinding) { b.Generation++; b.Spec.Resource.ResourceVersion = "77" }},
+		"the scheduler has found nothing to do": {edit: func(b *workv1alpha2.ResourceBinding) {
+			b.Status.SchedulerObservedGeneration++
+			b.Status.LastScheduledTime = after(b, time.Minute)
+		}},
+		"what clusters report": {edit: func(b *workv1alpha2.ResourceBinding) {
+			b.Status.AggregatedStatus = make([]workv1alpha2.AggregatedStatusItem, 1)
+		}},
+		"other replicas":             {edit: func(b *workv1alpha2.ResourceBinding) { b.Generation++; b.Spec.Replicas++ }, brings: true},
+		"another cluster":            {edit: func(b *workv1alpha2.ResourceBinding) { b.Generation++; b.Spec.Clusters[0].Name = "m2" }, brings: true},
+		"another template":           {edit: func(b *workv1alpha2.ResourceBinding) { b.Generation++; b.Spec.Resource.UID = "t2" }, brings: true},
+		"a suspension":               {edit: func(b *workv1alpha2.ResourceBinding) { b.Generation++; b.Spec.Suspension = &workv1alpha2.Suspension{} }, brings: true},
+		"its end":                    {edit: func(b *workv1alpha2.ResourceBinding) { b.DeletionTimestamp = &now }, brings: true},
+		"it was never scheduled":     {edit: func(b *workv1alpha2.ResourceBinding) { b.Status.LastScheduledTime = nil }, brings: true},
+		"why it cannot be scheduled": {edit: func(b *workv1alpha2.ResourceBinding) { b.Status.Conditions = make([]metav1.Condition, 1) }, brings: true},
+		"the scheduler has taken up a placement": {edit: func(b *workv1alpha2.ResourceBinding) {
+			b.Generation++
+			b.Annotations = map[string]string{}
+		}, brings: true},
+	} {
+		_, live := converged(t)
+		actedOn(t, live.binding)
+		before := live.binding.DeepCopy()
+		c.edit(live.binding)
+		if brings := !sameBinding(before, live.binding) || !sameBinding(live.binding, before); brings != c.brings {
+			t.Errorf("%s: it brings a pass: %t", name, brings)
+		}
+	}
+}
+
 // actedOn is a binding after the scheduler has been there.
 func actedOn(t *testing.T, b *workv1alpha2.ResourceBinding) {
 	t.Helper()

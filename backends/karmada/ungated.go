@@ -73,7 +73,7 @@ func (s state) sameReplicas() bool {
 func (s state) sameClusters() bool {
 	b := s.live.binding
 	got := scheduled(b)
-	if b.Generation != b.Status.SchedulerObservedGeneration || !maps.Equal(got, wantedReplicas(s.want, got)) ||
+	if mayBeDivided(b) || !maps.Equal(got, wantedReplicas(s.want, got)) ||
 		len(s.live.works) != len(s.want.clusters) {
 		return false
 	}

@@ -104,6 +104,11 @@ func TestWhatNeedsNoGate(t *testing.T) {
 		"a binding that is not scheduled": {change: func(live *world, _ *backends.Desired) {
 			live.binding = live.binding.DeepCopy()
 			live.binding.Generation++
+			live.binding.Annotations = nil
+		}},
+		"a binding in which the scheduler has nothing to do": {ungated: true, change: func(live *world, _ *backends.Desired) {
+			live.binding = live.binding.DeepCopy()
+			live.binding.Generation++
 		}},
 		"a binding with another number of replicas": {change: func(live *world, _ *backends.Desired) {
 			live.binding = live.binding.DeepCopy()
