@@ -401,7 +401,7 @@ func sameBinding(a, b *workv1alpha2.ResourceBinding) bool {
 		spec.Resource.ResourceVersion = ""
 		return spec
 	}
-	return mayBeDivided(a) == mayBeDivided(b) && a.DeletionTimestamp.Equal(b.DeletionTimestamp) && equal(asked(a), asked(b)) &&
+	return mayBeDivided(a) == mayBeDivided(b) && a.DeletionTimestamp.Equal(b.DeletionTimestamp) && (a.Generation == b.Generation || equal(asked(a), asked(b))) &&
 		(a.Status.LastScheduledTime == nil) == (b.Status.LastScheduledTime == nil) && equal(a.Status.Conditions, b.Status.Conditions)
 }
 

@@ -45,7 +45,7 @@ func translate(q backends.Query, live world, fleet backends.Fleet) backends.Obse
 	r := reader{query: q, live: live, suspension: policySuspension(live.policy), observed: live.observed(), lost: map[string]string{}}
 	byCluster := map[string]backends.ClusterObservation{}
 	if live.binding != nil {
-		r.scheduled = scheduled(live.binding)
+		r.scheduled, r.mayBeDivided = scheduled(live.binding), mayBeDivided(live.binding)
 		for name := range r.scheduled {
 			c := backends.ClusterObservation{Cluster: name, Applied: metav1.ConditionUnknown}
 			// Of a binding that is being deleted no Work is made any more.
@@ -110,6 +110,8 @@ type reader struct {
 	suspension policyv1alpha1.Suspension
 	observed   []string
 	scheduled  map[string]int32
+	// mayBeDivided is told once: a placement may name a thousand clusters.
+	mayBeDivided bool
 	// lost are the clusters that Karmada does not reach, with its message.
 	lost map[string]string
 }
@@ -213,7 +215,7 @@ func reflects(status map[string]any, revision string) bool {
 // isCurrent compares generations and replicas.
 func (r reader) isCurrent(w work, manifest *unstructured.Unstructured, c backends.ClusterObservation) bool {
 	b, live := r.live.binding, r.live
-	if live.template == nil || b == nil || mayBeDivided(b) || b.Spec.Resource.UID != live.template.GetUID() {
+	if live.template == nil || b == nil || r.mayBeDivided || b.Spec.Resource.UID != live.template.GetUID() {
 		return false
 	}
 	annotations := manifest.GetAnnotations()
