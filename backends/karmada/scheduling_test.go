@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha2 "github.com/karmada-io/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-io/karmada/pkg/util"
 
 	"github.com/fleetworkload/fleetworkload/backends"
 )
@@ -94,7 +95,7 @@ func actedOn(t *testing.T, b *workv1alpha2.ResourceBinding) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Annotations = map[string]string{appliedPlacement: string(raw)}
+	b.Annotations = map[string]string{util.PolicyPlacementAnnotation: string(raw)}
 }
 
 func after(b *workv1alpha2.ResourceBinding, d time.Duration) *metav1.Time {
