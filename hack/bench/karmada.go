@@ -101,17 +101,17 @@ func (b *beside) run(ctx context.Context, rounds int) error {
 	plain, ours := map[string][]taken{}, map[string][]taken{}
 	for round := range rounds {
 		for _, side := range []struct {
-			name  string
-			do    func(ctx context.Context, namespace, step string) error
-			ready func(ctx context.Context, namespace string) error
-			took  map[string][]taken
-		}{{"plain", b.plain, b.plainReady, plain}, {"ours", b.ours, b.oursReady, ours}} {
+			name string
+			do   func(ctx context.Context, namespace, step string) error
+			all  func(namespace string) awaited
+			took map[string][]taken
+		}{{"plain", b.plain, b.workloads, plain}, {"ours", b.ours, b.fleetWorkloads, ours}} {
 			namespace := fmt.Sprintf("bench-%s-%d", side.name, round)
 			if err := b.ensureNamespace(ctx, namespace); err != nil {
 				return err
 			}
 			for _, step := range steps {
-				took, err := b.measure(ctx, func() error { return side.do(ctx, namespace, step) }, func() error { return side.ready(ctx, namespace) })
+				took, err := b.measure(ctx, func() error { return side.do(ctx, namespace, step) }, side.all(namespace))
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", side.name, step, err)
 				}
@@ -151,8 +151,8 @@ func (b *beside) compare(step string, plain, ours []taken) {
 		scaleLine{name: step + ", passes for each FleetWorkload", value: passes / each, bar: 10})
 }
 
-// measure takes the time from before do until all are ready, and counts until the operator has nothing left to do.
-func (b *beside) measure(ctx context.Context, do, ready func() error) (taken, error) {
+// measure takes the time from before do until all objects of that kind are ready, and counts until the operator has nothing left to do.
+func (b *beside) measure(ctx context.Context, do func() error, all awaited) (taken, error) {
 	before, err := b.operator.effort(ctx)
 	if err != nil {
 		return taken{}, err
@@ -165,7 +165,7 @@ func (b *beside) measure(ctx context.Context, do, ready func() error) (taken, er
 	if err := do(); err != nil {
 		return taken{}, err
 	}
-	if err := pollFor(ctx, handOverPatience, "all to be ready", ready); err != nil {
+	if err := all.ready(ctx, b.n); err != nil {
 		return taken{}, err
 	}
 	t := taken{clock: time.Since(began)}
@@ -175,13 +175,54 @@ func (b *beside) measure(ctx context.Context, do, ready func() error) (taken, er
 			err = fmt.Errorf("the operator has %d requests left", after.pending)
 		}
 		t.effort = effort{passes: after.passes - before.passes, processor: after.processor - before.processor}
-		return err
+		return errors.Join(err, b.operator.check())
 	})
 	if err != nil {
 		return taken{}, err
 	}
 	t.writes, err = counted()
 	return t, err
+}
+
+// awaited are objects of one kind in a namespace, and what is wrong with one that is not ready, else nothing.
+type awaited struct {
+	client    client.WithWatch
+	kind      client.ObjectList
+	namespace string
+	wrong     func(client.Object) string
+}
+
+// ready waits until n are. It watches: a busy API server takes so long for a list that the time between two of them would show in the figures.
+func (a awaited) ready(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, handOverPatience, fmt.Errorf("not within %s", handOverPatience))
+	defer cancel()
+	wrong, ready := map[string]string{}, 0
+	for {
+		events, err := a.client.Watch(ctx, a.kind, client.InNamespace(a.namespace)) // begins with what is there
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", a.kind, err)
+		}
+		for e := range events.ResultChan() {
+			object, is := e.Object.(client.Object)
+			if !is {
+				break
+			}
+			was, known := wrong[object.GetName()]
+			now := a.wrong(object)
+			if wrong[object.GetName()] = now; now == "" && (!known || was != "") {
+				ready++
+			} else if now != "" && known && was == "" {
+				ready--
+			}
+			if ready == n {
+				events.Stop()
+				return nil
+			}
+		}
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("wait for %d to be ready, of which %d are: %w: %v", n, ready, err, wrong)
+		}
+	}
 }
 
 func (b *beside) ours(ctx context.Context, namespace, step string) error {
@@ -199,17 +240,14 @@ func (b *beside) ours(ctx context.Context, namespace, step string) error {
 	})
 }
 
-func (b *beside) oursReady(ctx context.Context, namespace string) error {
-	list := &v1alpha1.FleetWorkloadList{}
-	if err := b.hub.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if why := notReady(&list.Items[i]); why != "" {
-			return errors.New(why)
+func (b *beside) fleetWorkloads(namespace string) awaited {
+	return awaited{b.hub, &v1alpha1.FleetWorkloadList{}, namespace, func(o client.Object) string {
+		fw, is := o.(*v1alpha1.FleetWorkload)
+		if !is {
+			return fmt.Sprintf("it is a %T", o)
 		}
-	}
-	return b.operator.check()
+		return notReady(fw)
+	}}
 }
 
 // plain asks Karmada for the same workloads itself, with a PropagationPolicy each.
@@ -253,24 +291,22 @@ func (b *beside) workload(namespace string, i int, step string) (*unstructured.U
 	return workload, policy, nil
 }
 
-// plainReady goes by what Karmada has put together of the members' status.
-func (b *beside) plainReady(ctx context.Context, namespace string) error {
+// workloads are ready by what Karmada has put together of the members' status.
+func (b *beside) workloads(namespace string) awaited {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSetList"})
-	if err := b.others[lab.Karmada].List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return err
-	}
-	if len(list.Items) != b.n {
-		return fmt.Errorf("%d of %d are there", len(list.Items), b.n)
-	}
-	for _, workload := range list.Items {
+	return awaited{b.others[lab.Karmada], list, namespace, func(o client.Object) string {
+		workload, is := o.(*unstructured.Unstructured)
+		if !is {
+			return fmt.Sprintf("it is a %T", o)
+		}
 		observed, _, _ := unstructured.NestedInt64(workload.Object, "status", "observedGeneration")
 		ready, _, _ := unstructured.NestedInt64(workload.Object, "status", "updatedReadyReplicas")
 		if observed != workload.GetGeneration() || ready != int64(len(b.clusters)) {
-			return fmt.Errorf("%s: generation %d of %d, %d of %d ready", workload.GetName(), observed, workload.GetGeneration(), ready, len(b.clusters))
+			return fmt.Sprintf("generation %d of %d, %d of %d ready", observed, workload.GetGeneration(), ready, len(b.clusters))
 		}
-	}
-	return nil
+		return ""
+	}}
 }
 
 // clear removes what was created, so that the next one has the fleet to itself.

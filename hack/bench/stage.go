@@ -33,7 +33,7 @@ import (
 // stage is the test fleet with an operator on it whose writes are counted.
 type stage struct {
 	hub      client.WithWatch
-	others   map[string]client.Client
+	others   map[string]client.WithWatch
 	members  map[string]*kubernetes.Clientset
 	operator *operator
 	journal  *proxy.Journal
@@ -75,7 +75,7 @@ func testFleet(ctx context.Context, dir string, members int, progress io.Writer)
 
 // newStage installs the operator on the fleet and starts it, behind proxies unless it is to be direct.
 func newStage(ctx context.Context, fleet *lab.Fleet, direct bool, progress io.Writer) (s *stage, err error) {
-	s = &stage{others: map[string]client.Client{}, members: map[string]*kubernetes.Clientset{}, journal: &proxy.Journal{}, progress: progress, direct: direct}
+	s = &stage{others: map[string]client.WithWatch{}, members: map[string]*kubernetes.Clientset{}, journal: &proxy.Journal{}, progress: progress, direct: direct}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
