@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -627,8 +628,8 @@ func TestWhatIsToldInAPassWaits(t *testing.T) {
 	}
 }
 
-// TestNumbersAloneWait: while many clusters are to answer, a status that differs in numbers alone is written each few seconds, and every other
-// one at once.
+// TestNumbersAloneWait: a status that differs in numbers alone is written each second, or each few seconds while many clusters are to answer or
+// others are on their way, and every other one at once.
 func TestNumbersAloneWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		statusOf := func(applied int32, change func(*v1alpha1.FleetWorkloadStatus)) v1alpha1.FleetWorkloadStatus {
@@ -651,6 +652,9 @@ func TestNumbersAloneWait(t *testing.T) {
 		applied := func(s *v1alpha1.FleetWorkloadStatus) {
 			s.Conditions = append(s.Conditions, metav1.Condition{Type: v1alpha1.ConditionApplied, Status: metav1.ConditionTrue})
 		}
+		kept := func(s *v1alpha1.FleetWorkloadStatus) {
+			s.SpecRevision = &v1alpha1.SpecRevision{Number: pointer.To[int64](2)}
+		}
 		for name, c := range map[string]struct {
 			applied int32
 			rows    int
@@ -666,13 +670,16 @@ func TestNumbersAloneWait(t *testing.T) {
 			"few, beside many others":      {applied: 81, others: 40, later: numbersPace + 40*paceForOthers - time.Second/2},
 			"beside others that are stuck": {applied: 81, others: 40, stuck: true, later: numbersPace - time.Second/2},
 			"beside too many others":       {applied: 81, others: 400, later: longestPace - time.Second/2},
-			"it arrives on one of few": {applied: 81, change: func(s *v1alpha1.FleetWorkloadStatus) {
+			"it arrives on one of few": {applied: 81, later: numbersPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) {
 				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
 			}},
 			"it arrives on one of few, beside many others": {applied: 81, others: 10, later: numbersPace + 10*paceForOthers - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) {
 				s.Placement.Clusters[0] = v1alpha1.ClusterShare{Name: "a", Replicas: pointer.To[int32](2), Baseline: pointer.To[int32](2)}
 			}},
-			"applied everywhere":                     {applied: 81, change: applied},
+			"applied everywhere":                     {applied: 81, later: numbersPace - time.Second/2, change: applied},
+			"kept, when nothing waits":               {applied: 81, change: kept},
+			"kept, while many are to answer":         {applied: 50, later: statusPace - time.Second/2, change: kept},
+			"kept alone, beside another":             {words: true, others: 1, later: longestPace - time.Second/2, change: kept},
 			"applied everywhere, beside many others": {applied: 81, others: 10, later: numbersPace + 10*paceForOthers - time.Second/2, change: applied},
 			"ready, beside many others":              {applied: 81, others: 10, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Status = metav1.ConditionTrue }},
 			"another revision":                       {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
@@ -714,6 +721,9 @@ func TestNumbersAloneWait(t *testing.T) {
 			if c.words {
 				status = *fw.Status.DeepCopy()
 				status.Conditions[0].Message, status.Clusters[0].Message = "waits", "waits"
+				if c.change != nil {
+					c.change(&status)
+				}
 			}
 			r.begun.note(client.ObjectKeyFromObject(fw), status, time.Now())
 			if later := r.later(fw, status); later != c.later {
@@ -742,6 +752,11 @@ func TestOwnNumbersBringNoPass(t *testing.T) {
 		return fw
 	}
 	numbers := func(fw *v1alpha1.FleetWorkload) { fw.Status.Clusters[0].Ready = pointer.To[int32](2) }
+	is := func(kind string) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) {
+			meta.SetStatusCondition(&fw.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "X"})
+		}
+	}
 	for name, c := range map[string]struct {
 		change  func(*v1alpha1.FleetWorkload)
 		before  func(r *Reconciler)
@@ -753,6 +768,8 @@ func TestOwnNumbersBringNoPass(t *testing.T) {
 		"numbers that were waited for":   {change: numbers, before: func(r *Reconciler) { r.written.ahead(version("1", nil)) }, matters: true},
 		"another operator's":             {change: numbers, before: func(r *Reconciler) { r.written.leave(types.NamespacedName{Namespace: "a", Name: "web"}) }, matters: true},
 		"a revision":                     {change: func(fw *v1alpha1.FleetWorkload) { fw.Status.Revision = "r2" }, matters: true},
+		"is Ready":                       {change: is(v1alpha1.ConditionReady)},
+		"is Stalled":                     {change: is(v1alpha1.ConditionStalled), matters: true},
 		"the finalizer":                  {change: func(fw *v1alpha1.FleetWorkload) { fw.Finalizers = []string{v1alpha1.Finalizer} }, matters: true},
 		"a spec, seen with our numbers":  {change: func(fw *v1alpha1.FleetWorkload) { numbers(fw); fw.Generation = 2 }, matters: true},
 		"a spec, before our next write":  {change: func(fw *v1alpha1.FleetWorkload) { fw.Generation = 2 }, before: func(r *Reconciler) { r.written.remember(version("3", nil), r.Clock.Now(), false) }},

@@ -205,11 +205,16 @@ func (w *world) settle() {
 	w.t.Helper()
 	for range 50 {
 		before, sent := w.writes, w.backend.Writes()
-		if _, err := w.reconcile(); err != nil {
+		result, err := w.reconcile()
+		if err != nil {
 			w.t.Fatal(err)
 		}
 		moved := w.backend.Step()
-		if !moved && w.writes == before && w.backend.Writes() == sent {
+		switch waits := result.RequeueAfter; {
+		case moved || w.writes != before || w.backend.Writes() != sent:
+		case waits > 0 && waits <= numbersPace: // for numbers to be written
+			w.Reconciler.Clock = clocktesting.NewFakePassiveClock(w.Clock.Now().Add(waits))
+		default:
 			return
 		}
 	}

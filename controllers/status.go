@@ -155,18 +155,19 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 	case many:
 		pace = max(pace, statusPace)
 	}
-	if equality.Semantic.DeepEqual(withoutWords(fw.Status), withoutWords(status)) {
+	was, is := fw.Status, status
+	if others > 0 || many {
+		was.SpecRevision, is.SpecRevision = nil, nil // see shipped
+	}
+	if equality.Semantic.DeepEqual(withoutWords(was), withoutWords(is)) {
 		pace = max(pace, wordsPace)
 		if others > 0 {
 			pace = longestPace
 		}
 	}
-	before, after := withoutNumbers(fw.Status), withoutNumbers(status)
-	if others > 0 || many {
-		before, after = withoutReports(before), withoutReports(after)
-		after.Placement = withoutArrivals(before.Placement, after.Placement)
-		before.SpecRevision, after.SpecRevision = nil, nil // see shipped
-	}
+	before, after := withoutNumbers(was), withoutNumbers(is)
+	before.Conditions, after.Conditions = withoutReports(before.Conditions), withoutReports(after.Conditions)
+	after.Placement = withoutArrivals(before.Placement, after.Placement)
 	if equal := equality.Semantic.DeepEqual; !equal(before, after) || equal(fw.Status, status) {
 		return 0
 	}
@@ -208,12 +209,11 @@ func onItsWay(reason string) bool {
 	return reason == v1alpha1.ReasonApplying || reason == v1alpha1.ReasonProgressing || reason == v1alpha1.ReasonUnknown
 }
 
-// withoutReports is a status without the conditions that say how far clusters have come. Ready says when all have.
-func withoutReports(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
-	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool {
+// withoutReports are the conditions but for those that say how far clusters have come. Ready says when all have.
+func withoutReports(conditions []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
 		return c.Type == v1alpha1.ConditionApplied || c.Type == v1alpha1.ConditionHealthy
 	})
-	return status
 }
 
 // withoutArrivals is a record as if nothing had arrived on clusters since the one before. What arrives is read anew in each pass.

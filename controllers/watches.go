@@ -75,8 +75,8 @@ func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[Backend
 	}
 }
 
-// matters tells whether a change of a FleetWorkload brings a pass. Numbers that a pass has written into the status, and what it has shipped, bring none,
-// but where another one has waited for them; nor does what was before our last write, whose own event is to come, or what a pass has written and gone on with.
+// matters tells whether a change of a FleetWorkload brings a pass. What a pass has written into the status brings none, unless passes go by it or
+// another one has waited for it; nor does what was before our last write, whose own event is to come, or what a pass has written and gone on with.
 func (r *Reconciler) matters(e event.UpdateEvent) bool {
 	before, was := e.ObjectOld.(*v1alpha1.FleetWorkload)
 	now, is := e.ObjectNew.(*v1alpha1.FleetWorkload)
@@ -91,11 +91,17 @@ func (r *Reconciler) matters(e event.UpdateEvent) bool {
 		return true
 	}
 	same := equality.Semantic.DeepEqual
-	decided, decides := withoutNumbers(before.Status), withoutNumbers(now.Status)
-	decided.SpecRevision, decides.SpecRevision = nil, nil
 	return before.UID != now.UID || before.Generation != now.Generation || !before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!same(before.Labels, now.Labels) || !same(before.Annotations, now.Annotations) || !same(before.Finalizers, now.Finalizers) ||
-		!same(decided, decides)
+		!same(decided(before.Status), decided(now.Status))
+}
+
+// decided is what passes go by in a status: of the conditions that is Stalled alone, see pass.TakesTurn. All else is put together anew in each pass.
+func decided(status v1alpha1.FleetWorkloadStatus) v1alpha1.FleetWorkloadStatus {
+	status = withoutNumbers(status)
+	status.SpecRevision = nil
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type != v1alpha1.ConditionStalled })
+	return status
 }
 
 // requestsFor turns an event of a backend into FleetWorkloads to look at.
