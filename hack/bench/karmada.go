@@ -219,6 +219,7 @@ func (a awaited) ready(ctx context.Context, n int) error {
 				return nil
 			}
 		}
+		events.Stop()
 		if err := context.Cause(ctx); err != nil {
 			return fmt.Errorf("wait for %d to be ready, of which %d are: %w: %v", n, ready, err, wrong)
 		}
