@@ -161,11 +161,13 @@ func (b *beside) measure(ctx context.Context, do func() error, all awaited) (tak
 	if err != nil {
 		return taken{}, err
 	}
+	running, cancel := b.operator.whileItRuns(ctx)
+	defer cancel()
 	began := time.Now()
 	if err := do(); err != nil {
 		return taken{}, err
 	}
-	if err := all.ready(ctx, b.n); err != nil {
+	if err := all.ready(running, b.n); err != nil {
 		return taken{}, err
 	}
 	t := taken{clock: time.Since(began)}

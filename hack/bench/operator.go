@@ -138,6 +138,19 @@ func (o *operator) check() error {
 	}
 }
 
+// whileItRuns is a context that ends with the operator.
+func (o *operator) whileItRuns(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func(ended <-chan struct{}) {
+		select {
+		case <-ended:
+			cancel(o.check())
+		case <-ctx.Done():
+		}
+	}(o.ended)
+	return ctx, func() { cancel(nil) }
+}
+
 func (o *operator) stop() error {
 	// An operator that has ended cannot be told to.
 	_ = o.command.Process.Signal(syscall.SIGTERM)
