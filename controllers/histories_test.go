@@ -78,6 +78,8 @@ type past struct {
 	kinds   map[history.Key]history.Kind
 	// lanes are the actions that wait for those before them, in order.
 	lanes map[string][]history.Action
+	// adopting are the lanes that wait until what an earlier FleetWorkload has left is taken over: what leaves a cluster before that is nobody's.
+	adopting map[string]history.Key
 	// leaving are the FleetWorkloads that were deleted and are not gone yet.
 	leaving map[history.Key]bool
 	// pods are the UIDs of those that run, by workload and cluster.
@@ -116,7 +118,7 @@ func newPast(t *testing.T, seed uint64, told bool) *past {
 	w := newWorld(t)
 	p := &past{
 		world: w, dice: rand.New(rand.NewPCG(seed, 1)), told: told, facts: choice.Facts(), kinds: map[history.Key]history.Kind{}, cut: -1, pods: map[string][]string{},
-		lanes: map[string][]history.Action{}, leaving: map[history.Key]bool{},
+		lanes: map[string][]history.Action{}, adopting: map[string]history.Key{}, leaving: map[history.Key]bool{},
 		members: map[string]*memory.Backend{history.Karmada: memory.New(memory.Options{})},
 	}
 	p.members[history.OCM] = memory.New(memory.Options{Members: p.members[history.Karmada]})
@@ -185,12 +187,26 @@ func (p *past) begin(a history.Action) {
 // advance carries out what nothing stands in the way of.
 func (p *past) advance() {
 	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
-		for len(p.lanes[lane]) > 0 && p.can(p.lanes[lane][0]) {
+		for len(p.lanes[lane]) > 0 && !p.adopts(lane) && p.can(p.lanes[lane][0]) {
 			a := p.lanes[lane][0]
 			p.lanes[lane] = p.lanes[lane][1:]
 			p.do(a)
+			if a.Kind == choice.Adopt {
+				p.adopting[lane] = a.Workload
+			}
 		}
 	}
+}
+
+// adopts tells whether a lane waits for an adoption: the workload is as asked while nobody is away who could have something of it.
+func (p *past) adopts(lane string) bool {
+	k, is := p.adopting[lane]
+	away := func(c history.Cluster) bool { return c.Joined && !c.Available() }
+	if is && p.asAsked(k) && !slices.ContainsFunc(slices.Collect(maps.Values(p.facts)), away) {
+		delete(p.adopting, lane)
+		return false
+	}
+	return is
 }
 
 // can tells whether an action can be carried out now.
@@ -430,6 +446,7 @@ func (p *past) pass(k history.Key) {
 	if before == nil {
 		return
 	}
+	p.statuses = nil
 	// What fails is tried again.
 	_, _ = p.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName(k)})
 	after := p.read(k)
@@ -439,8 +456,11 @@ func (p *past) pass(k history.Key) {
 	if p.told && !cmp.Equal(before.Status, after.Status) {
 		p.tell("  %s says %s: %v", k, conditionsOf(after), guard.Decided(after.Status.Placement))
 	}
-	if wrong := errors.Join(statuscheck.Check(after), statuscheck.Transition(before, after)); wrong != nil {
-		p.problems = append(p.problems, fmt.Sprintf("the status of %s is wrong: %v", k, wrong))
+	for _, written := range p.statuses { // a pass may write two
+		if wrong := errors.Join(statuscheck.Check(written), statuscheck.Transition(before, written)); wrong != nil {
+			p.problems = append(p.problems, fmt.Sprintf("the status of %s is wrong: %v", k, wrong))
+		}
+		before = written
 	}
 	p.see()
 	if o := after.Status.ObservedGeneration; o != nil && meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady) {

@@ -65,6 +65,8 @@ type world struct {
 	backends registry
 	backend  *memory.Backend
 	writes   int
+	// statuses are those that were written, in order.
+	statuses []*v1alpha1.FleetWorkload
 	sources  *fakeSources
 	// versions counts what was put on the management cluster: each has a version of its own.
 	versions int
@@ -108,7 +110,11 @@ func newWorld(t *testing.T) *world {
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				count()
-				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+				err := c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+				if fw, is := obj.(*v1alpha1.FleetWorkload); is && err == nil {
+					w.statuses = append(w.statuses, fw.DeepCopy())
+				}
+				return err
 			},
 		}).Build()
 	kinds, err := interpreter.New()

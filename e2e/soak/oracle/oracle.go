@@ -186,6 +186,9 @@ func (o *Oracle) Settled(k history.Key, uid string, generation int64, at time.Ti
 	if !newest || at.Sub(o.facts[len(o.facts)-1].at) < quiet || o.Differs(k) != "" {
 		return false
 	}
+	if after, may := o.unheld(w); may && w.differsFrom(v.spec, after, o.Facts()) == "" {
+		v.base = o.Facts() // that is what ran when it was carried out
+	}
 	m := mark{at: at, version: len(w.versions) - 1, fact: len(o.facts) - 1}
 	if newest := w.marks[len(w.marks)-1]; newest.version != m.version || newest.fact != m.fact {
 		w.marks = append(w.marks, m)
@@ -204,6 +207,9 @@ func (o *Oracle) Differs(k history.Key) string {
 	if v.absent {
 		return w.differsFrom(history.Spec{}, share.Shares{}, o.Facts())
 	}
+	if after, may := o.unheld(w); may && w.differsFrom(v.spec, after, o.Facts()) == "" {
+		return ""
+	}
 	first := ""
 	for _, out := range share.Cases(k, v.spec, o.Facts(), w.runs) {
 		shares, _ := share.Asked(k, v.spec, share.Without(v.base, out), share.Without(o.Facts(), out))
@@ -216,6 +222,24 @@ func (o *Oracle) Differs(k history.Key) string {
 		}
 	}
 	return first
+}
+
+// unheld is what the newest version asks for under the newest facts. It may be carried out, however much that takes away of what the version came to
+// under earlier facts, while the version itself has not been carried out and little is taken away of what ran before it.
+func (o *Oracle) unheld(w *workload) (after share.Shares, may bool) {
+	m, v := w.marks[len(w.marks)-1], w.last()
+	after = share.Of(w.key, v.spec, o.Facts())
+	return after, len(w.versions)-1 > m.version && !share.Held(o.ran(w, m), after)
+}
+
+// ran is what ran when a workload was settled.
+func (o *Oracle) ran(w *workload, m mark) share.Shares {
+	v := w.versions[m.version]
+	if v.absent {
+		return nil
+	}
+	ran, _ := share.Asked(w.key, v.spec, v.base, o.facts[m.fact].clusters)
+	return ran
 }
 
 // Unsure tells whether a cluster could not be had at some time since the workload was last settled. An edit that was carried

@@ -118,10 +118,7 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 		}
 	}
 	facts := o.relevant(w, in)
-	var ran share.Shares
-	if first := w.versions[in.first]; !first.absent {
-		ran, _ = share.Asked(w.key, first.spec, first.base, o.facts[in.firstFact].clusters)
-	}
+	ran := o.ran(w, mark{version: in.first, fact: in.firstFact})
 	for _, i := range asking {
 		seen := map[int]bool{}
 		for _, j := range asking {
