@@ -280,4 +280,55 @@ var _ = Describe("Edits during a hand-over", Label("handover", "karmada", "ocm")
 			runs(ctx, r.fw, cloneSet, map[string]want{m[0]: {3, imageNew, "info"}, m[1]: {3, imageNew, "debug"}, m[2]: {3, imageNew, "info"}})
 		}
 	}, SpecTimeout(12*time.Minute))
+
+	It("let a scale reach the clusters that had no replicas, once, and hand those over too", func(ctx SpecContext) {
+		m := world.members
+		few := func(fw *v1alpha1.FleetWorkload) {
+			fw.Spec.Replicas = ptr(int32(1))
+			fw.Spec.Placement.Clusters, fw.Spec.Placement.Division = on(m...), divided(weight(1, m...))
+			fw.Spec.Migration.Waves = fw.Spec.Migration.Waves[:1]
+		}
+		convoys := newConvoys(ctx, "joins", onTwo("goes", few), onTwo("returns", few))
+		all := named(convoys)
+		replicas := map[string]*replicasSeen{}
+		for _, c := range convoys {
+			replicas[c.backend] = watchReplicas(c.namespace, cloneSet)
+		}
+		given := [][]int64{{1, 2}, {2}, {2}}
+		two := map[string]want{m[0]: {2, imageOld, "info"}, m[1]: {2, imageOld, "info"}, m[2]: {2, imageOld, "info"}}
+		turn(ctx, all...)
+		asks(ctx, 1, all...)
+
+		By("scaling")
+		for _, c := range convoys {
+			for _, r := range c.all {
+				kubectl(ctx, "scale", "fw/"+r.name, "-n", c.namespace, "--replicas=6")
+			}
+		}
+		for _, c := range convoys {
+			for _, r := range c.all {
+				for i, name := range m {
+					Eventually(func() []int64 { return replicas[c.backend].of(r.name, name) }).WithContext(ctx).Should(Equal(given[i]), "%s on %s", r.name, name)
+				}
+				runs(ctx, r.fw, cloneSet, two)
+				writtenBy(ctx, r.fw, otherBackend(c.backend), c.backend, c.backend)
+			}
+		}
+
+		By("going on, and back")
+		approve(ctx, 1, named(convoys, "goes")...)
+		turn(ctx, named(convoys, "returns")...)
+		arrive(ctx, all...)
+		ended(v1alpha1.MigrationPhaseCompleted, named(convoys, "goes")...)
+		ended(v1alpha1.MigrationPhaseRolledBack, named(convoys, "returns")...)
+		for _, c := range convoys {
+			for _, r := range c.all {
+				runs(ctx, r.fw, cloneSet, two)
+				for i, name := range m {
+					Expect(replicas[c.backend].of(r.name, name)).To(Equal(given[i]), "%s on %s", r.name, name)
+				}
+			}
+			c.pods.undisturbed(10) // five came for each
+		}
+	}, SpecTimeout(12*time.Minute))
 })

@@ -294,6 +294,24 @@ func because(what, why string) string {
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
+// Join returns the record with more clusters, of which neither backend has anything. They are the source's until the wave behind all others, or behind
+// the one under way, hands them over; where all clusters are one backend's, or are to be, they are too. The old record is not changed.
+func Join(old v1alpha1.MigrationStatus, clusters []v1alpha1.MigrationClusterStatus, waves []Wave) v1alpha1.MigrationStatus {
+	rec, wave, phase := *old.DeepCopy(), int32(len(waves)), v1alpha1.MigrationPhaseShadowing
+	switch {
+	case rec.Phase == v1alpha1.MigrationPhaseReleasing, rec.Phase == v1alpha1.MigrationPhaseRollingBack && rec.Failure == "":
+		phase = rec.Phase
+	case rec.Wave != nil:
+		wave = max(wave, *rec.Wave+1)
+	}
+	for _, c := range clusters {
+		c.Phase, c.Wave = phase, &wave
+		rec.Clusters = append(rec.Clusters, c)
+	}
+	slices.SortFunc(rec.Clusters, func(a, b v1alpha1.MigrationClusterStatus) int { return strings.Compare(a.Name, b.Name) })
+	return rec
+}
+
 // begin starts a wave: its clusters become the target's as soon as the source has released them.
 func (d *decision) begin(wave int32) {
 	d.enter(v1alpha1.MigrationPhaseHandingOver)

@@ -67,7 +67,7 @@ type world struct {
 	forward       bool
 	ended         bool
 	// What may still happen, so that the search ends.
-	turns, scalings, faults, delays, departures, deaths int8
+	turns, scalings, faults, delays, departures, deaths, joins int8
 }
 
 // lets tells whether a pass that is not cut off leaves every cluster one owner, also while the other side is removed there.
@@ -123,7 +123,7 @@ func start(may world) world {
 	w := may
 	w.forward = true
 	rec := v1alpha1.MigrationStatus{From: "a", To: "b", Phase: v1alpha1.MigrationPhaseValidating}
-	for i := range clusters {
+	for i := range clusters - int(w.joins) {
 		w.backends[source][i] = object{present: true, owns: true, agentOwns: true}
 		w.members[i].marks[source] = true
 		wave := int32(i) + 1
@@ -152,9 +152,11 @@ func (w world) report(side, i int) Report {
 	}
 }
 
+var waves = []Wave{{Soak: soak}, {}}
+
 func (w world) input() Input {
 	in := Input{
-		Now: now, Forward: w.forward, Timeout: timeout, Waves: []Wave{{Soak: soak}, {}}, Clusters: map[string]Pair{},
+		Now: now, Forward: w.forward, Timeout: timeout, Waves: waves, Clusters: map[string]Pair{},
 		SourceGone: true, TargetGone: true,
 	}
 	if w.down[source] || w.down[target] {
@@ -181,7 +183,7 @@ func (w world) decide(rec record) (record, Orders) {
 	seen := w
 	seen.record, seen.stale, seen.ended = rec, 0, false
 	seen.dead, seen.lost = [2][clusters]bool{}, [clusters]bool{}
-	seen.turns, seen.scalings, seen.faults, seen.delays, seen.departures, seen.deaths = 0, 0, 0, 0, 0, 0
+	seen.turns, seen.scalings, seen.faults, seen.delays, seen.departures, seen.deaths, seen.joins = 0, 0, 0, 0, 0, 0, 0
 	o, known := decided[seen]
 	if !known {
 		status, orders := Decide(rec.status(), w.input())
@@ -218,9 +220,13 @@ func (w world) passes(rec record) []world {
 		}
 		for range 2 { // a release takes two writes a cluster
 			for i, name := range names {
-				mode := orders.Clusters[name].Source
+				modes, moves := orders.Clusters[name]
+				mode := modes.Source
 				if side == target {
-					mode = orders.Clusters[name].Target
+					mode = modes.Target
+				}
+				if !moves {
+					continue
 				}
 				if next := w.write(side, i, act, mode); next != w {
 					w = next
@@ -306,6 +312,13 @@ func (w world) dies() (all []step) {
 	return all
 }
 
+// joined is the world in which the last cluster gets its first replicas: it joins the migration.
+func (w world) joined() world {
+	w.joins--
+	w.stale, w.record = w.record, met.number(Join(w.record.status(), []v1alpha1.MigrationClusterStatus{{Name: names[clusters-1]}}, waves))
+	return w
+}
+
 // later is the world after the times in the record have run out.
 func (w world) later(since func(*v1alpha1.MigrationStatus) **metav1.Time, by time.Duration) world {
 	rec := w.record.status()
@@ -372,6 +385,9 @@ func (w world) steps() []step {
 			add(to, "%s", may.name)
 		}
 	}
+	if phase := w.record.status().Phase; !w.ended && w.joins > 0 && w.down == [2]bool{} && phase != v1alpha1.MigrationPhaseValidating {
+		add(w.joined(), "m2 joins")
+	}
 	if to := w; !w.ended && w.departures > 0 {
 		to.departures--
 		all = append(all, to.leaves()...)
@@ -414,7 +430,7 @@ func wrong(from, to world) string {
 			owner, other = target, source
 		}
 		for i, name := range names {
-			if to.lost[i] {
+			if to.lost[i] || i >= clusters-int(to.joins) {
 				continue
 			}
 			if to.backends[other][i].present || to.members[i].marks[other] {
@@ -443,6 +459,13 @@ func TestSearchWithClustersThatLeave(t *testing.T) {
 func TestSearchWithRemovalsThatHang(t *testing.T) {
 	search(t, start(world{turns: 1, scalings: 1, delays: 1, deaths: 1}),
 		string(v1alpha1.MigrationPhaseCompleted), string(v1alpha1.MigrationPhaseRolledBack), waiting, hanging)
+}
+
+// TestSearchWithAClusterThatJoins at any point, whatever else happens.
+func TestSearchWithAClusterThatJoins(t *testing.T) {
+	for _, may := range []world{{turns: 2, scalings: 1, delays: 1, joins: 1}, {turns: 1, faults: 1, joins: 1}, {turns: 1, delays: 1, departures: 1, joins: 1}} {
+		search(t, start(may), string(v1alpha1.MigrationPhaseCompleted), string(v1alpha1.MigrationPhaseRolledBack))
+	}
 }
 
 // search goes through all states from the first one on, and wants some to end in each of these ways.

@@ -56,6 +56,7 @@ func (d *Decision) handingOver() []step {
 		{"observe both backends", d.observeBoth},
 		{"admit", d.admit},
 		{"understand spec", d.understandBoth},
+		{"let clusters join", d.letJoin},
 		{"pin replicas", d.pin},
 		{"gather companions", d.gather},
 		{"decide", d.decideHandOver},
@@ -195,7 +196,7 @@ func (d *Decision) pin() error {
 	}
 	waits := suspended(d.in.FleetWorkload)
 	var err error
-	if record := d.record.placement; record == nil || record.Replicas == nil || *record.Replicas != d.work.asked.Replicas {
+	if d.scaled() {
 		if shares, err = d.divideAnew(shares, listed, away); err != nil {
 			return err
 		}
@@ -212,7 +213,16 @@ func (d *Decision) pin() error {
 	if removal != nil {
 		return d.hold(removal)
 	}
+	if madeAnew(d.record.placement) {
+		record.ClustersHash = ""
+	}
 	return d.decided(record)
+}
+
+// madeAnew tells whether the record was lost while the workload moved, and made anew from what was found. It speaks of no spec: which one what
+// runs was asked for by is not known, and that the present one asks for less is no edit.
+func madeAnew(record *v1alpha1.PlacementRecord) bool {
+	return record == nil || record.ClustersHash == ""
 }
 
 // decideHandOver asks the state machine. A record that changes is written before anything follows from it.
@@ -242,6 +252,9 @@ func (d *Decision) remember(next v1alpha1.MigrationStatus) (changes bool) {
 	}
 	if orders.Ended && d.record.backend == d.handOver.target.name {
 		d.record.placement = guard.Renamed(d.record.placement, d.onTarget)
+	}
+	if orders.Ended && madeAnew(d.record.placement) {
+		d.record.placement = nil
 	}
 	d.record.migration = &next
 	return changes

@@ -3,9 +3,6 @@ package pass
 import (
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/fleetworkload/fleetworkload/backends"
 )
 
 // handed are the clusters of the migration that a backend lists, and those that none does: they have left, or are back in a moment.
@@ -22,22 +19,17 @@ func (d *Decision) handed() (listed, away []string) {
 
 // divideAnew gives the clusters their shares of the number that the spec asks for, if any is listed.
 func (d *Decision) divideAnew(decided map[string]int32, listed, away []string) (map[string]int32, error) {
-	p, current, fleet := d.work.plan, d.current(), *d.fleet
+	p, current := d.work.plan, d.current()
 	switch {
 	case len(listed) == 0:
 		return decided, nil
 	case p.ByRoom():
 		keep, kept := d.keepAway(current, listed, away)
-		shares, err := p.Beside(kept).Shares(fleet, listed, current)
+		shares, err := p.Beside(kept).Shares(*d.fleet, listed, current)
 		maps.Copy(keep, shares)
 		return keep, err
 	}
-	fleet.Clusters = slices.Clone(fleet.Clusters)
-	for _, name := range away { // weights may count it, and nothing else need be known
-		fleet.Clusters = append(fleet.Clusters, backends.Cluster{Name: name})
-	}
-	slices.SortFunc(fleet.Clusters, func(a, b backends.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return p.Shares(fleet, slices.Concat(listed, away), current)
+	return p.Shares(d.named(away), slices.Concat(listed, away), current)
 }
 
 // keepAway are the replicas of clusters that no backend lists, and their sum. Their room is not known, so that they get no more; of fewer

@@ -238,6 +238,13 @@ func (p *Plan) Beside(pinned int32) *Plan {
 	return &out
 }
 
+// Of is the plan for another number of replicas.
+func (p *Plan) Of(replicas int32) *Plan {
+	out := *p
+	out.Replicas = &replicas
+	return &out
+}
+
 // Shares are the replicas of each chosen cluster; nil for kinds without.
 func (p *Plan) Shares(fleet backends.Fleet, chosen []string, current map[string]int32) (map[string]int32, error) {
 	clusters, err := clustersOf(fleet, chosen)

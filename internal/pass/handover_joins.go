@@ -1,0 +1,152 @@
+package pass
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
+	"github.com/fleetworkload/fleetworkload/internal/placement"
+)
+
+// letJoin adds the clusters to the migration that get their first replicas of a new number. They were chosen when it began, and there were fewer
+// replicas than clusters. Without them the others would run their shares too, and lose them when the migration ends.
+func (d *Decision) letJoin() error {
+	record := d.record.placement
+	if suspended(d.in.FleetWorkload) || record == nil || record.Replicas == nil || !d.scaled() || d.work.plan.Replicas == nil {
+		return nil
+	}
+	idle, err := d.idle()
+	if err != nil || len(idle) == 0 {
+		return err
+	}
+	joining, err := d.joining(*record.Replicas, idle)
+	if err != nil || len(joining) == 0 {
+		return err
+	}
+	next := migration.Join(*d.record.migration, joining, migration.Waves(d.spec.Spec.Migration))
+	d.record.migration, d.end.GoesOn = &next, true
+	return errEnough
+}
+
+// scaled tells whether the spec asks for another number than was divided last.
+func (d *Decision) scaled() bool {
+	record := d.record.placement
+	return record == nil || record.Replicas == nil || *record.Replicas != d.work.asked.Replicas
+}
+
+// idle are the clusters that the placement chooses and that have nothing, by the source's names. In Releasing the source has no placement any more.
+func (d *Decision) idle() (idle []v1alpha1.MigrationClusterStatus, err error) {
+	h, m := d.handOver, d.record.migration
+	side := h.source
+	if m.Phase == v1alpha1.MigrationPhaseReleasing {
+		side = h.target
+	}
+	if !side.observed.Selection.Settled {
+		return nil, nil
+	}
+	running := map[string]bool{}
+	for _, c := range m.Clusters {
+		running[side.nameOf(c)] = true
+	}
+	choice, err := placement.Choose(d.in.Aliases.Written(d.spec, side.name).Spec.Placement, placement.Situation{
+		Fleet: side.fleet, Chosen: side.observed.Selection, Running: running, Group: d.group(),
+		Divided: d.work.plan.Division() == v1alpha1.DivisionTypeDivided, Numbered: slices.Collect(maps.Keys(d.work.asked.Own)),
+		MaxLostPercent: d.in.MaxRemovalPercent, Now: d.now.Time,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range h.source.fleet.Clusters {
+		twin, known := migration.Twin(c, d.in.Aliases.On(h.target.name, c.Name), h.target.fleet)
+		entry := v1alpha1.MigrationClusterStatus{Name: c.Name, TargetName: twin.Name}
+		if twin.Name == c.Name {
+			entry.TargetName = ""
+		}
+		if known && slices.Contains(choice.Clusters, side.nameOf(entry)) && !running[side.nameOf(entry)] {
+			idle = append(idle, entry)
+		}
+	}
+	return idle, nil
+}
+
+// joining are those of the idle clusters that get replicas now. One that had got some of the number before is a newcomer: what its coming moves waits
+// for the end of the migration.
+func (d *Decision) joining(before int32, idle []v1alpha1.MigrationClusterStatus) ([]v1alpha1.MigrationClusterStatus, error) {
+	newcomers, err := d.served(before, idle)
+	for ; err == nil && len(newcomers) > 0; newcomers, err = d.served(before, idle) {
+		idle = without(idle, newcomers)
+	}
+	for err == nil {
+		var joining []v1alpha1.MigrationClusterStatus
+		joining, err = d.served(*d.work.plan.Replicas, idle)
+		barred := slices.DeleteFunc(slices.Clone(joining), d.mayJoin)
+		if len(barred) == 0 {
+			return joining, err
+		}
+		idle = without(idle, barred)
+	}
+	return nil, err
+}
+
+// served are those of the idle clusters that get any of a number, when it is divided over them and those of the migration.
+func (d *Decision) served(replicas int32, idle []v1alpha1.MigrationClusterStatus) (served []v1alpha1.MigrationClusterStatus, err error) {
+	listed, away := d.handed()
+	names, fleet := slices.Concat(listed, away), d.named(away)
+	for _, c := range idle {
+		cluster, _ := d.handOver.source.fleet.Get(c.Name)
+		names, fleet.Clusters = append(names, c.Name), append(fleet.Clusters, cluster)
+	}
+	slices.SortFunc(fleet.Clusters, byName)
+	shares, err := d.work.plan.Of(replicas).Shares(fleet, names, d.current())
+	if err != nil {
+		return nil, fmt.Errorf("divide %d replicas: %w", replicas, err)
+	}
+	for _, c := range idle {
+		if shares[c.Name] > 0 {
+			served = append(served, c)
+		}
+	}
+	return served, nil
+}
+
+// mayJoin tells whether nothing stands against a cluster's part in the migration.
+func (d *Decision) mayJoin(c v1alpha1.MigrationClusterStatus) bool {
+	h := d.handOver
+	here, _ := h.source.fleet.Get(c.Name)
+	there, _ := h.target.fleet.Get(migration.NameOnTarget(c))
+	if _, unfit := h.target.observed.Selection.Unfit[there.Name]; unfit || !d.terms.Reaches(here.Labels) || !d.terms.Reaches(there.Labels) {
+		return false
+	}
+	targets, err := h.source.plan.Pinned(h.source.fleet, []string{c.Name}, nil)
+	if err != nil {
+		return false // it is refused where it is to run
+	}
+	_, problems := migration.Candidate{
+		Source: migration.Side{Name: h.source.name, Features: d.in.Sides[h.source.name].Features, Fleet: h.source.fleet},
+		Target: migration.Side{Name: h.target.name, Features: d.in.Sides[h.target.name].Features, Fleet: h.target.fleet},
+		Plan:   h.source.plan, There: h.target.plan, Aliases: d.in.Aliases, Targets: targets,
+	}.Validate()
+	return len(problems) == 0
+}
+
+func without(all, some []v1alpha1.MigrationClusterStatus) []v1alpha1.MigrationClusterStatus {
+	return slices.DeleteFunc(slices.Clone(all), func(c v1alpha1.MigrationClusterStatus) bool {
+		return slices.ContainsFunc(some, func(s v1alpha1.MigrationClusterStatus) bool { return s.Name == c.Name })
+	})
+}
+
+// named is the fleet, and with no more than their names the clusters that no backend lists: weights may count them.
+func (d *Decision) named(away []string) backends.Fleet {
+	fleet := backends.Fleet{Clusters: slices.Clone(d.fleet.Clusters)}
+	for _, name := range away {
+		fleet.Clusters = append(fleet.Clusters, backends.Cluster{Name: name})
+	}
+	slices.SortFunc(fleet.Clusters, byName)
+	return fleet
+}
+
+func byName(a, b backends.Cluster) int { return strings.Compare(a.Name, b.Name) }
