@@ -108,6 +108,7 @@ func TestNobodyElseJoins(t *testing.T) {
 			w.edit(to("two"))
 			w.both(two)
 			test.comes(w, two)
+			w.both(two)
 			w.scale(6)
 			w.both(two)
 			w.membersRun(test.moves)
