@@ -160,7 +160,7 @@ histories: ## Hunt with random histories through the decision (HISTORIES=n, HIST
 
 .PHONY: histories-reconciler
 histories-reconciler: ## The same through the reconciler and the contract's backends in memory, which is slow (HISTORIES=n, HISTORY=seed)
-	@HISTORIES=$(or $(HISTORIES),100) go test -vet=off -tags histories -count=1 -timeout 0 -run TestHistories ./controllers
+	@HISTORIES=$(or $(HISTORIES),100) go test -vet=off -count=1 -timeout 0 -run '^TestHistories$$' ./controllers
 
 .PHONY: mutants
 mutants: ## Break laws on purpose, a line at a time in a copy of the tree, and see that tests find it (MUTANTS=regexp runs some)

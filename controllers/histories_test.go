@@ -1,5 +1,3 @@
-//go:build histories
-
 package controllers
 
 import (
@@ -23,8 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
@@ -47,7 +49,7 @@ func TestHistories(t *testing.T) {
 		}
 		return
 	}
-	count := 20
+	count := 12
 	if n, err := strconv.Atoi(os.Getenv("HISTORIES")); err == nil {
 		count = n
 	}
@@ -71,7 +73,7 @@ func TestHistories(t *testing.T) {
 type past struct {
 	*world
 	dice    *rand.Rand
-	told    bool
+	loud    bool
 	members map[string]*memory.Backend
 	oracle  *oracle.Oracle
 	facts   history.Facts
@@ -82,6 +84,11 @@ type past struct {
 	adopting map[string]history.Key
 	// leaving are the FleetWorkloads that were deleted and are not gone yet.
 	leaving map[history.Key]bool
+	// queue is when which FleetWorkload has a pass: events bring it, as they do in the operator, or a pass that asks for the next one.
+	queue map[history.Key]time.Time
+	// told are what takes the events of backends; seen are the FleetWorkloads as their last events showed them.
+	told map[string]func() []types.NamespacedName
+	seen map[history.Key]*v1alpha1.FleetWorkload
 	// pods are the UIDs of those that run, by workload and cluster.
 	pods map[string][]string
 	// cut is how many writes the backends take before they fail; less than zero is any number.
@@ -117,11 +124,15 @@ func newPast(t *testing.T, seed uint64, told bool) *past {
 	t.Helper()
 	w := newWorld(t)
 	p := &past{
-		world: w, dice: rand.New(rand.NewPCG(seed, 1)), told: told, facts: choice.Facts(), kinds: map[history.Key]history.Kind{}, cut: -1, pods: map[string][]string{},
+		world: w, dice: rand.New(rand.NewPCG(seed, 1)), loud: told, facts: choice.Facts(), kinds: map[history.Key]history.Kind{}, cut: -1, pods: map[string][]string{},
+		queue: map[history.Key]time.Time{}, told: map[string]func() []types.NamespacedName{}, seen: map[history.Key]*v1alpha1.FleetWorkload{},
 		lanes: map[string][]history.Action{}, adopting: map[string]history.Key{}, leaving: map[history.Key]bool{},
 		members: map[string]*memory.Backend{history.Karmada: memory.New(memory.Options{})},
 	}
 	p.members[history.OCM] = memory.New(memory.Options{Members: p.members[history.Karmada]})
+	for name, b := range p.members {
+		p.told[name] = b.Listen()
+	}
 	w.Reconciler.Backends = p
 	w.Reconciler.MaxRemovalPercent = 50
 	p.oracle = oracle.New(p.facts, w.Clock.Now())
@@ -173,7 +184,7 @@ func (p *past) setCluster(name string) {
 }
 
 func (p *past) tell(format string, args ...any) {
-	if p.told {
+	if p.loud {
 		p.t.Logf("%s %s", p.Clock.Now().Format("04:05"), fmt.Sprintf(format, args...))
 	}
 }
@@ -285,19 +296,16 @@ func (p *past) restart() {
 		Client: old.Client, Backends: old.Backends, Kinds: old.Kinds, Sources: old.Sources, Recorder: old.Recorder, Clock: old.Clock,
 		MaxRemovalPercent: old.MaxRemovalPercent, Turns: NewTurns(10),
 	}
+	p.queue = map[history.Key]time.Time{}
+	for k := range p.seen {
+		p.add(k, 0)
+	}
 }
 
+// read is the FleetWorkload as it is stored; nil when it is not.
 func (p *past) read(k history.Key) *v1alpha1.FleetWorkload {
-	p.t.Helper()
-	fw := &v1alpha1.FleetWorkload{}
-	err := p.client.Get(context.Background(), types.NamespacedName(k), fw)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return fw
+	p.hear()
+	return p.seen[k].DeepCopy()
 }
 
 func (p *past) applySpec(a history.Action) {
@@ -341,6 +349,14 @@ func (p *past) deleteOne(a history.Action) {
 	if err := p.client.Delete(context.Background(), fw); err != nil {
 		p.t.Fatal(err)
 	}
+	if len(fw.Finalizers) > 0 {
+		if err := p.client.Get(context.Background(), types.NamespacedName(a.Workload), fw); err != nil {
+			p.t.Fatal(err)
+		}
+	} else {
+		fw.DeletionTimestamp = &metav1.Time{Time: p.Clock.Now()}
+	}
+	p.stored = append(p.stored, fw)
 	p.leaving[a.Workload] = true
 }
 
@@ -400,6 +416,11 @@ func (p *past) until(done func() bool) bool {
 // state tells how the FleetWorkloads are that are not as asked.
 func (p *past) state() string {
 	var text []string
+	for _, lane := range slices.Sorted(maps.Keys(p.lanes)) {
+		if len(p.lanes[lane]) > 0 {
+			text = append(text, fmt.Sprintf("%s waits for %s", lane, p.lanes[lane][0]))
+		}
+	}
 	for _, k := range choice.Keys() {
 		fw := p.read(k)
 		if differs := p.oracle.Differs(k); fw != nil && (differs != "" || !p.asAsked(k)) {
@@ -417,20 +438,27 @@ func conditionsOf(fw *v1alpha1.FleetWorkload) string {
 	return strings.Join(text, "; ")
 }
 
-// live lets a number of things happen, one a second, in any order.
+// live lets a number of things happen in any order, most of them a second after the one before, some much sooner.
 func (p *past) live(steps int) {
 	for range steps {
-		p.Reconciler.Clock = clocktesting.NewFakePassiveClock(p.Clock.Now().Add(time.Second))
+		after := time.Second
+		if p.dice.IntN(3) == 0 {
+			after = 50 * time.Millisecond
+		}
+		p.Reconciler.Clock = clocktesting.NewFakePassiveClock(p.Clock.Now().Add(after))
 		switch p.dice.IntN(4) {
 		case 0:
 			p.members[history.Karmada].Step()
 		case 1:
 			p.members[history.OCM].Step()
 		default:
-			keys := choice.Keys()
-			p.pass(keys[p.dice.IntN(len(keys))])
+			if due := p.due(); len(due) > 0 {
+				p.pass(due[p.dice.IntN(len(due))])
+			}
 		}
+		p.hear()
 		p.see()
+		p.settle()
 		for k := range p.leaving {
 			if p.read(k) == nil {
 				delete(p.leaving, k)
@@ -441,30 +469,95 @@ func (p *past) live(steps int) {
 	}
 }
 
+// add has a FleetWorkload have a pass after a while, unless it has one before that.
+func (p *past) add(k history.Key, after time.Duration) {
+	at := p.Clock.Now().Add(after)
+	if due, waits := p.queue[k]; !waits || at.Before(due) {
+		p.queue[k] = at
+	}
+}
+
+// due are the FleetWorkloads that have a pass now.
+func (p *past) due() (all []history.Key) {
+	for _, k := range choice.Keys() {
+		if at, waits := p.queue[k]; waits && !at.After(p.Clock.Now()) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// queue is the operator's, as its events use it.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	past *past
+}
+
+func (q queue) AddAfter(req reconcile.Request, after time.Duration) {
+	q.past.add(history.Key(req.NamespacedName), after)
+}
+
+// hear tells the operator what has become of FleetWorkloads and on backends.
+func (p *past) hear() {
+	for _, now := range p.stored {
+		k := history.Key(client.ObjectKeyFromObject(now))
+		if now.DeletionTimestamp != nil && len(now.Finalizers) == 0 {
+			delete(p.seen, k)
+			p.add(k, 0)
+			continue
+		}
+		if was, known := p.seen[k]; !known || p.matters(event.UpdateEvent{ObjectOld: was, ObjectNew: now}) {
+			p.add(k, 0)
+		}
+		p.seen[k] = now
+	}
+	p.stored = nil
+	for name, take := range p.told {
+		for _, about := range take() {
+			p.Reconciler.told(context.Background(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: name, Name: about}}, queue{past: p})
+		}
+	}
+	for len(p.Turns.wake) > 0 {
+		for _, req := range p.requestsFor(context.Background(), (<-p.Turns.wake).Object) {
+			p.add(history.Key(req.NamespacedName), 0)
+		}
+	}
+}
+
 func (p *past) pass(k history.Key) {
 	before := p.read(k)
-	if before == nil {
+	p.hear()
+	delete(p.queue, k)
+	res, err := p.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName(k)})
+	switch {
+	case err != nil:
+		p.add(k, time.Duration(1+p.dice.IntN(16))*time.Second)
+	case res.RequeueAfter > 0:
+		p.add(k, res.RequeueAfter)
+	}
+	written, after := p.stored, p.read(k)
+	p.hear()
+	if before == nil || after == nil {
 		return
 	}
-	p.statuses = nil
-	// What fails is tried again.
-	_, _ = p.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName(k)})
-	after := p.read(k)
-	if after == nil {
-		return
-	}
-	if p.told && !cmp.Equal(before.Status, after.Status) {
+	if p.loud && !cmp.Equal(before.Status, after.Status) {
 		p.tell("  %s says %s: %v", k, conditionsOf(after), guard.Decided(after.Status.Placement))
 	}
-	for _, written := range p.statuses { // a pass may write two
+	for _, written := range written { // a pass may write two
 		if wrong := errors.Join(statuscheck.Check(written), statuscheck.Transition(before, written)); wrong != nil {
 			p.problems = append(p.problems, fmt.Sprintf("the status of %s is wrong: %v", k, wrong))
 		}
 		before = written
 	}
 	p.see()
-	if o := after.Status.ObservedGeneration; o != nil && meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionReady) {
-		p.oracle.Settled(k, string(after.UID), *o, p.Clock.Now())
+}
+
+// settle tells the oracle which FleetWorkloads say that they are as asked.
+func (p *past) settle() {
+	for k, fw := range p.seen {
+		if o := fw.Status.ObservedGeneration; o != nil && meta.IsStatusConditionTrue(fw.Status.Conditions, v1alpha1.ConditionReady) {
+			p.oracle.Settled(k, string(fw.UID), *o, p.Clock.Now())
+		}
 	}
 }
 
@@ -534,9 +627,7 @@ func (p *past) rest() {
 		return
 	}
 	keys := slices.DeleteFunc(choice.Keys(), func(k history.Key) bool { return p.read(k) == nil })
-	for range 6 { // what is still on its way, such as companions that go
-		p.round(keys)
-	}
+	p.live(200) // what is still on its way, such as companions that go
 	for _, k := range keys {
 		before, was := p.read(k), p.sent()
 		p.round([]history.Key{k})
@@ -555,9 +646,16 @@ func (p *past) sent() (n int64) {
 	return n
 }
 
-// letGo confirms what is held at the end. The oracle does not know which facts the operator has seen, and so not what ran when it has
-// carried the spec out; that nothing was taken away without being asked for it judges all the same.
+// letGo confirms what is held at the end, once both backends have said all that they have to say: the oracle does not know by which facts the
+// operator goes.
 func (p *past) letGo(k history.Key) {
+	if p.held(k) == "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.members)) {
+		p.members[name].Settle()
+	}
+	p.pass(k)
 	if token := p.held(k); token != "" {
 		p.confirmToken(history.Action{Kind: "confirm at the end", Verb: history.Confirm, Workload: k}, token)
 	}

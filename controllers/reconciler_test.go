@@ -65,9 +65,9 @@ type world struct {
 	backends registry
 	backend  *memory.Backend
 	writes   int
-	// statuses are those that were written, in order.
-	statuses []*v1alpha1.FleetWorkload
-	sources  *fakeSources
+	// stored are the FleetWorkloads as they were written, in order.
+	stored  []*v1alpha1.FleetWorkload
+	sources *fakeSources
 	// versions counts what was put on the management cluster: each has a version of its own.
 	versions int
 	*Reconciler
@@ -90,15 +90,16 @@ func newWorld(t *testing.T) *world {
 	count := func() { w.writes++ }
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.FleetWorkload{}).
 		WithIndex(&v1alpha1.FleetWorkload{}, objectIndex, indexObjects).
+		WithIndex(&v1alpha1.FleetWorkload{}, backendIndex, indexBackends).
 		WithIndex(&v1alpha1.FleetWorkload{}, metav1.ObjectNameField, func(obj client.Object) []string { return []string{obj.GetName()} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				w.countRevision(obj)
-				return c.Create(ctx, obj, opts...)
+				return w.store(obj, c.Create(ctx, obj, opts...))
 			},
 			Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 				w.countRevision(obj)
-				return c.Update(ctx, obj, opts...)
+				return w.store(obj, c.Update(ctx, obj, opts...))
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 				w.countRevision(obj)
@@ -106,15 +107,11 @@ func newWorld(t *testing.T) *world {
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				count()
-				return c.Patch(ctx, obj, patch, opts...)
+				return w.store(obj, c.Patch(ctx, obj, patch, opts...))
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				count()
-				err := c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-				if fw, is := obj.(*v1alpha1.FleetWorkload); is && err == nil {
-					w.statuses = append(w.statuses, fw.DeepCopy())
-				}
-				return err
+				return w.store(obj, c.SubResource(sub).Patch(ctx, obj, patch, opts...))
 			},
 		}).Build()
 	kinds, err := interpreter.New()
@@ -130,6 +127,14 @@ func newWorld(t *testing.T) *world {
 }
 
 // countRevision counts a write of a ControllerRevision. Other creations and updates are people's.
+// store remembers what was written.
+func (w *world) store(obj client.Object, err error) error {
+	if fw, is := obj.(*v1alpha1.FleetWorkload); is && err == nil {
+		w.stored = append(w.stored, fw.DeepCopy())
+	}
+	return err
+}
+
 func (w *world) countRevision(obj client.Object) {
 	if _, is := obj.(*appsv1.ControllerRevision); is {
 		w.writes++

@@ -308,6 +308,9 @@ func (b *Backend) announce(name types.NamespacedName) {
 	}
 }
 
+// Listen returns what takes the FleetWorkloads that a running driver is to be notified of, from now on; the zero name is for all of them.
+func (b *Backend) Listen() (take func() []types.NamespacedName) { return b.listen().take }
+
 // take returns what is pending and forgets it.
 func (l *listener) take() []types.NamespacedName {
 	l.mu.Lock()

@@ -211,7 +211,7 @@ func (o *Oracle) Differs(k history.Key) string {
 		return ""
 	}
 	first := ""
-	for _, out := range share.Cases(k, v.spec, o.Facts(), w.runs) {
+	for _, out := range share.Cases(k, v.spec, v.base, o.Facts(), w.runs) {
 		shares, _ := share.Asked(k, v.spec, share.Without(v.base, out), share.Without(o.Facts(), out))
 		differs := w.differsFrom(v.spec, shares, o.Facts())
 		if differs == "" {

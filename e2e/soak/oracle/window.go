@@ -179,7 +179,7 @@ func why(text string, asked bool) string {
 func (o *Oracle) under(w *workload, spec *history.Spec, base history.Facts, seen []history.Facts, why string) []outcome {
 	var all []outcome
 	for _, facts := range seen {
-		for _, out := range share.Cases(w.key, *spec, facts, w.runs) {
+		for _, out := range share.Cases(w.key, *spec, base, facts, w.runs) {
 			shares, _ := share.Asked(w.key, *spec, share.Without(base, out), share.Without(facts, out))
 			all = append(all, outcome{spec: spec, shares: shares, why: why})
 		}

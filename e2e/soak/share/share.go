@@ -53,13 +53,16 @@ func Chosen(k history.Key, s history.Selection, facts history.Facts) []string {
 	return chosen
 }
 
-// Cases are the sets of clusters that may be left out. There is more than one while clusters cannot be had: one that runs the
-// workload stays, and one that does not is left out; when the operator learns which of the two it is may take a while.
-func Cases(k history.Key, s history.Spec, facts history.Facts, runs func(cluster string) bool) [][]string {
+// Cases are the sets of clusters that may be left out. There is more than one while clusters cannot be had, by the facts of now or those that a
+// removal is measured by: one that runs the workload stays, and one that does not is left out; when the operator learns which of the two it is may
+// take a while.
+func Cases(k history.Key, s history.Spec, base, now history.Facts, runs func(cluster string) bool) [][]string {
 	var open []string
-	for _, name := range Chosen(k, s.Clusters, facts) {
-		if !facts[name].Available() && !runs(name) {
-			open = append(open, name)
+	for _, facts := range []history.Facts{now, base} {
+		for _, name := range Chosen(k, s.Clusters, facts) {
+			if !facts[name].Available() && !runs(name) && !slices.Contains(open, name) {
+				open = append(open, name)
+			}
 		}
 	}
 	all := [][]string{open}

@@ -85,17 +85,17 @@ func TestCases(t *testing.T) {
 		return func(name string) bool { return slices.Contains(names, name) }
 	}
 	spec := history.Spec{Replicas: 6, Divided: true}
-	if got := Cases(web, spec, lost, runsOn("b", "c")); len(got) != 1 || len(got[0]) != 0 {
+	if got := Cases(web, spec, lost, lost, runsOn("b", "c")); len(got) != 1 || len(got[0]) != 0 {
 		t.Errorf("clusters keep what they run: %v", got)
 	}
-	got := Cases(web, spec, lost, runsOn("c"))
+	got := Cases(web, spec, lost, lost, runsOn("c"))
 	if len(got) != 2 || !slices.Equal(got[0], []string{"b"}) || len(got[1]) != 0 {
 		t.Errorf("one that runs nothing may be left out: %v", got)
 	}
 	if got := Of(web, spec, Without(lost, got[0])); !maps.Equal(got, Shares{"a": 3, "c": 3}) {
 		t.Errorf("without it: %v", got)
 	}
-	if got := Cases(web, spec, lost, runsOn()); len(got) != 4 {
+	if got := Cases(web, spec, lost, lost, runsOn()); len(got) != 4 {
 		t.Errorf("two may be left out: %v", got)
 	}
 }
