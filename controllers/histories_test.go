@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -86,15 +87,20 @@ type past struct {
 	leaving map[history.Key]bool
 	// queue is when which FleetWorkload has a pass: events bring it, as they do in the operator, or a pass that asks for the next one.
 	queue map[history.Key]time.Time
-	// told are what takes the events of backends; seen are the FleetWorkloads as their last events showed them.
+	// told are what takes the events of backends.
 	told map[string]func() []types.NamespacedName
-	seen map[history.Key]*v1alpha1.FleetWorkload
+	// now are the FleetWorkloads as they are, seen as the operator's cache has them, and coming what it does not show yet.
+	now, seen map[history.Key]*v1alpha1.FleetWorkload
+	coming    []*v1alpha1.FleetWorkload
 	// pods are the UIDs of those that run, by workload and cluster.
 	pods map[string][]string
 	// cut is how many writes the backends take before they fail; less than zero is any number.
 	cut      int
 	problems []string
 }
+
+// atOnce is how many FleetWorkloads are handed over at once.
+const atOnce = 2
 
 // length of a history, as the choices count it.
 const length = 100 * time.Second
@@ -125,7 +131,8 @@ func newPast(t *testing.T, seed uint64, told bool) *past {
 	w := newWorld(t)
 	p := &past{
 		world: w, dice: rand.New(rand.NewPCG(seed, 1)), loud: told, facts: choice.Facts(), kinds: map[history.Key]history.Kind{}, cut: -1, pods: map[string][]string{},
-		queue: map[history.Key]time.Time{}, told: map[string]func() []types.NamespacedName{}, seen: map[history.Key]*v1alpha1.FleetWorkload{},
+		queue: map[history.Key]time.Time{}, told: map[string]func() []types.NamespacedName{},
+		now: map[history.Key]*v1alpha1.FleetWorkload{}, seen: map[history.Key]*v1alpha1.FleetWorkload{},
 		lanes: map[string][]history.Action{}, adopting: map[string]history.Key{}, leaving: map[history.Key]bool{},
 		members: map[string]*memory.Backend{history.Karmada: memory.New(memory.Options{})},
 	}
@@ -133,7 +140,7 @@ func newPast(t *testing.T, seed uint64, told bool) *past {
 	for name, b := range p.members {
 		p.told[name] = b.Listen()
 	}
-	w.Reconciler.Backends = p
+	w.Reconciler.Client, w.Reconciler.Backends, w.Reconciler.Turns = cached{w.client, p}, p, NewTurns(atOnce)
 	w.Reconciler.MaxRemovalPercent = 50
 	p.oracle = oracle.New(p.facts, w.Clock.Now())
 	for _, name := range p.facts.Names() {
@@ -293,19 +300,64 @@ func (p *past) do(a history.Action) {
 func (p *past) restart() {
 	old := p.Reconciler
 	p.Reconciler = &Reconciler{
-		Client: old.Client, Backends: old.Backends, Kinds: old.Kinds, Sources: old.Sources, Recorder: old.Recorder, Clock: old.Clock,
-		MaxRemovalPercent: old.MaxRemovalPercent, Turns: NewTurns(10),
+		Client: old.Client, Live: old.Live, Backends: old.Backends, Kinds: old.Kinds, Sources: old.Sources, Recorder: old.Recorder, Clock: old.Clock,
+		MaxRemovalPercent: old.MaxRemovalPercent, Turns: NewTurns(atOnce),
 	}
-	p.queue = map[history.Key]time.Time{}
-	for k := range p.seen {
-		p.add(k, 0)
-	}
+	p.queue, p.seen = map[history.Key]time.Time{}, map[history.Key]*v1alpha1.FleetWorkload{}
+	p.read(history.Key{})
+	p.coming = slices.Collect(maps.Values(p.now)) // it lists them all
+	p.hear()
 }
 
 // read is the FleetWorkload as it is stored; nil when it is not.
 func (p *past) read(k history.Key) *v1alpha1.FleetWorkload {
-	p.hear()
-	return p.seen[k].DeepCopy()
+	for _, fw := range p.stored {
+		if k := history.Key(client.ObjectKeyFromObject(fw)); gone(fw) {
+			delete(p.now, k)
+		} else {
+			p.now[k] = fw
+		}
+	}
+	p.coming, p.stored = append(p.coming, p.stored...), nil
+	return p.now[k].DeepCopy()
+}
+
+// gone tells whether what was stored last of a FleetWorkload has let it go.
+func gone(fw *v1alpha1.FleetWorkload) bool {
+	return fw.DeletionTimestamp != nil && len(fw.Finalizers) == 0
+}
+
+// cached is the operator's client, whose reads lag behind.
+type cached struct {
+	client.Client
+	past *past
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	fw, is := obj.(*v1alpha1.FleetWorkload)
+	if !is {
+		return c.Client.Get(ctx, key, obj, opts...)
+	}
+	seen, there := c.past.seen[history.Key(key)]
+	if !there {
+		return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "fleetworkloads"}, key.Name)
+	}
+	seen.DeepCopyInto(fw)
+	return nil
+}
+
+func (c cached) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	if fws, is := list.(*v1alpha1.FleetWorkloadList); is {
+		listed := fws.Items
+		fws.Items = nil
+		for i := range listed {
+			if seen, there := c.past.seen[history.Key(client.ObjectKeyFromObject(&listed[i]))]; there {
+				fws.Items = append(fws.Items, *seen.DeepCopy())
+			}
+		}
+	}
+	return err
 }
 
 func (p *past) applySpec(a history.Action) {
@@ -456,7 +508,9 @@ func (p *past) live(steps int) {
 				p.pass(due[p.dice.IntN(len(due))])
 			}
 		}
-		p.hear()
+		if p.dice.IntN(4) > 0 {
+			p.hear()
+		}
 		p.see()
 		p.settle()
 		for k := range p.leaving {
@@ -497,21 +551,22 @@ func (q queue) AddAfter(req reconcile.Request, after time.Duration) {
 	q.past.add(history.Key(req.NamespacedName), after)
 }
 
-// hear tells the operator what has become of FleetWorkloads and on backends.
+// hear shows the operator what has become of FleetWorkloads and on backends.
 func (p *past) hear() {
-	for _, now := range p.stored {
-		k := history.Key(client.ObjectKeyFromObject(now))
-		if now.DeletionTimestamp != nil && len(now.Finalizers) == 0 {
+	p.read(history.Key{})
+	for _, fw := range p.coming {
+		k := history.Key(client.ObjectKeyFromObject(fw))
+		if gone(fw) {
 			delete(p.seen, k)
 			p.add(k, 0)
 			continue
 		}
-		if was, known := p.seen[k]; !known || p.matters(event.UpdateEvent{ObjectOld: was, ObjectNew: now}) {
+		if was, known := p.seen[k]; !known || p.matters(event.UpdateEvent{ObjectOld: was, ObjectNew: fw}) {
 			p.add(k, 0)
 		}
-		p.seen[k] = now
+		p.seen[k] = fw
 	}
-	p.stored = nil
+	p.coming = nil
 	for name, take := range p.told {
 		for _, about := range take() {
 			p.Reconciler.told(context.Background(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: name, Name: about}}, queue{past: p})
@@ -526,7 +581,6 @@ func (p *past) hear() {
 
 func (p *past) pass(k history.Key) {
 	before := p.read(k)
-	p.hear()
 	delete(p.queue, k)
 	res, err := p.Reconcile(context.Background(), ctrl.Request{NamespacedName: types.NamespacedName(k)})
 	switch {
@@ -536,7 +590,6 @@ func (p *past) pass(k history.Key) {
 		p.add(k, res.RequeueAfter)
 	}
 	written, after := p.stored, p.read(k)
-	p.hear()
 	if before == nil || after == nil {
 		return
 	}
@@ -554,7 +607,7 @@ func (p *past) pass(k history.Key) {
 
 // settle tells the oracle which FleetWorkloads say that they are as asked.
 func (p *past) settle() {
-	for k, fw := range p.seen {
+	for k, fw := range p.now {
 		if o := fw.Status.ObservedGeneration; o != nil && meta.IsStatusConditionTrue(fw.Status.Conditions, v1alpha1.ConditionReady) {
 			p.oracle.Settled(k, string(fw.UID), *o, p.Clock.Now())
 		}
@@ -655,7 +708,9 @@ func (p *past) letGo(k history.Key) {
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
 		p.members[name].Settle()
 	}
+	p.hear()
 	p.pass(k)
+	p.hear()
 	if token := p.held(k); token != "" {
 		p.confirmToken(history.Action{Kind: "confirm at the end", Verb: history.Confirm, Workload: k}, token)
 	}
@@ -690,6 +745,7 @@ func (p *past) stalled(k history.Key) string {
 }
 
 func (p *past) round(keys []history.Key) {
+	p.hear()
 	p.Reconciler.Clock = clocktesting.NewFakePassiveClock(p.Clock.Now().Add(time.Minute))
 	for _, k := range keys {
 		p.pass(k)

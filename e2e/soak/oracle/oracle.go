@@ -23,6 +23,8 @@ const (
 	// quiet is how long facts must not have changed for a workload to count as settled: what was set off by an earlier fact
 	// may still be on its way.
 	quiet = 10 * time.Second
+	// patience is how long a cluster that has lost its label may be gone on with, and be left after that: half a minute, and what passes take.
+	patience = 45 * time.Second
 	// lastActions is how many of them a violation names.
 	lastActions = 10
 )
@@ -183,7 +185,7 @@ func (o *Oracle) Settled(k history.Key, uid string, generation int64, at time.Ti
 	w := o.workload(k)
 	v := w.last()
 	newest := !v.done.IsZero() && !v.absent && !v.silent && v.uid == uid && v.generation == generation
-	if !newest || at.Sub(o.facts[len(o.facts)-1].at) < quiet || o.Differs(k) != "" {
+	if !newest || at.Sub(o.facts[len(o.facts)-1].at) < quiet || o.misses(k, at) || o.Differs(k) != "" {
 		return false
 	}
 	if after, may := o.unheld(w); may && w.differsFrom(v.spec, after, o.Facts()) == "" {

@@ -145,13 +145,15 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 	return all
 }
 
-// seen are the facts that may be acted upon: those of now, and those with the labels that clusters had until then. A cluster that loses
-// its label is gone on with for half a minute, whatever others do meanwhile.
+// seen are the facts that may be acted upon: those of now, and those with the labels that clusters had until then, one after the other. A cluster
+// that loses its label is gone on with for half a minute, whatever others do meanwhile.
 func (o *Oracle) seen(k history.Key, first, last int) []history.Facts {
-	facts, more := o.facts[last].clusters, false
-	for _, f := range o.facts[first:last] {
-		for _, name := range f.clusters.Names() {
-			if c := facts[name]; f.clusters[name].Labels[k] && c.Joined && !c.Labels[k] {
+	facts := o.facts[last].clusters
+	all := []history.Facts{facts}
+	for i := last - 1; i >= first; i-- {
+		earlier, more := o.facts[i].clusters, false
+		for _, name := range earlier.Names() {
+			if c := facts[name]; earlier[name].Labels[k] && c.Joined && !c.Labels[k] {
 				labels := maps.Clone(c.Labels)
 				if labels == nil {
 					labels = map[history.Key]bool{}
@@ -161,11 +163,23 @@ func (o *Oracle) seen(k history.Key, first, last int) []history.Facts {
 				facts, more = facts.With(name, c), true
 			}
 		}
+		if more {
+			all = append(all, facts)
+		}
 	}
-	if !more {
-		return []history.Facts{facts}
+	return all
+}
+
+// misses tells whether a cluster has lost its label so shortly before that it may be gone on with.
+func (o *Oracle) misses(k history.Key, at time.Time) bool {
+	for i := len(o.facts) - 1; i > 0 && at.Sub(o.facts[i].at) < patience; i-- {
+		for name, c := range o.facts[i-1].clusters {
+			if now := o.facts[i].clusters[name]; c.Labels[k] && now.Joined && !now.Labels[k] {
+				return true
+			}
+		}
 	}
-	return []history.Facts{o.facts[last].clusters, facts}
+	return false
 }
 
 func why(text string, asked bool) string {
