@@ -461,7 +461,8 @@ type PlacementRecord struct {
 	Group string `json:"group,omitempty"`
 
 	// clustersHash is the hash of what in spec.placement decides which clusters are chosen. While it stays the same, clusters that
-	// fall out of the placement did so without being asked to.
+	// fall out of the placement did so without being asked to. It is empty while the workload moves when the record was lost meanwhile and made
+	// anew from what runs.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ClustersHash string `json:"clustersHash,omitempty"`

@@ -1,7 +1,6 @@
 package pass
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,13 +18,9 @@ func (d *Decision) letJoin() error {
 	if suspended(d.in.FleetWorkload) || record == nil || record.Replicas == nil || !d.scaled() || d.work.plan.Replicas == nil {
 		return nil
 	}
-	idle, err := d.idle()
-	if err != nil || len(idle) == 0 {
-		return err
-	}
-	joining, err := d.joining(*record.Replicas, idle)
-	if err != nil || len(joining) == 0 {
-		return err
+	joining := d.joining(*record.Replicas, d.idle())
+	if len(joining) == 0 {
+		return nil
 	}
 	next := migration.Join(*d.record.migration, joining, migration.Waves(d.spec.Spec.Migration))
 	d.record.migration, d.end.GoesOn = &next, true
@@ -38,15 +33,16 @@ func (d *Decision) scaled() bool {
 	return record == nil || record.Replicas == nil || *record.Replicas != d.work.asked.Replicas
 }
 
-// idle are the clusters that the placement chooses and that have nothing, by the source's names. In Releasing the source has no placement any more.
-func (d *Decision) idle() (idle []v1alpha1.MigrationClusterStatus, err error) {
+// idle are the clusters that the placement chooses and that have nothing, by the source's names; none when that is not known. In Releasing the
+// source has no placement any more.
+func (d *Decision) idle() (idle []v1alpha1.MigrationClusterStatus) {
 	h, m := d.handOver, d.record.migration
 	side := h.source
 	if m.Phase == v1alpha1.MigrationPhaseReleasing {
 		side = h.target
 	}
 	if !side.observed.Selection.Settled {
-		return nil, nil
+		return nil
 	}
 	running := map[string]bool{}
 	for _, c := range m.Clusters {
@@ -58,7 +54,7 @@ func (d *Decision) idle() (idle []v1alpha1.MigrationClusterStatus, err error) {
 		MaxLostPercent: d.in.MaxRemovalPercent, Now: d.now.Time,
 	})
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	for _, c := range h.source.fleet.Clusters {
 		twin, known := migration.Twin(c, d.in.Aliases.On(h.target.name, c.Name), h.target.fleet)
@@ -66,34 +62,33 @@ func (d *Decision) idle() (idle []v1alpha1.MigrationClusterStatus, err error) {
 		if twin.Name == c.Name {
 			entry.TargetName = ""
 		}
-		if known && slices.Contains(choice.Clusters, side.nameOf(entry)) && !running[side.nameOf(entry)] {
+		name := side.nameOf(entry)
+		// One with a number of its own had that from the beginning, or has come since.
+		if known && slices.Contains(choice.Clusters, name) && !running[name] && !d.work.plan.Numbered(c.Name) {
 			idle = append(idle, entry)
 		}
 	}
-	return idle, nil
+	return idle
 }
 
 // joining are those of the idle clusters that get replicas now. One that had got some of the number before is a newcomer: what its coming moves waits
 // for the end of the migration.
-func (d *Decision) joining(before int32, idle []v1alpha1.MigrationClusterStatus) ([]v1alpha1.MigrationClusterStatus, error) {
-	newcomers, err := d.served(before, idle)
-	for ; err == nil && len(newcomers) > 0; newcomers, err = d.served(before, idle) {
+func (d *Decision) joining(before int32, idle []v1alpha1.MigrationClusterStatus) []v1alpha1.MigrationClusterStatus {
+	for newcomers := d.served(before, idle); len(newcomers) > 0; newcomers = d.served(before, idle) {
 		idle = without(idle, newcomers)
 	}
-	for err == nil {
-		var joining []v1alpha1.MigrationClusterStatus
-		joining, err = d.served(*d.work.plan.Replicas, idle)
+	for {
+		joining := d.served(*d.work.plan.Replicas, idle)
 		barred := slices.DeleteFunc(slices.Clone(joining), d.mayJoin)
 		if len(barred) == 0 {
-			return joining, err
+			return joining
 		}
 		idle = without(idle, barred)
 	}
-	return nil, err
 }
 
-// served are those of the idle clusters that get any of a number, when it is divided over them and those of the migration.
-func (d *Decision) served(replicas int32, idle []v1alpha1.MigrationClusterStatus) (served []v1alpha1.MigrationClusterStatus, err error) {
+// served are those of the idle clusters that get any of a number, when it is divided over them and those of the migration; none when it cannot be.
+func (d *Decision) served(replicas int32, idle []v1alpha1.MigrationClusterStatus) (served []v1alpha1.MigrationClusterStatus) {
 	listed, away := d.handed()
 	names, fleet := slices.Concat(listed, away), d.named(away)
 	for _, c := range idle {
@@ -102,15 +97,12 @@ func (d *Decision) served(replicas int32, idle []v1alpha1.MigrationClusterStatus
 	}
 	slices.SortFunc(fleet.Clusters, byName)
 	shares, err := d.work.plan.Of(replicas).Shares(fleet, names, d.current())
-	if err != nil {
-		return nil, fmt.Errorf("divide %d replicas: %w", replicas, err)
-	}
 	for _, c := range idle {
-		if shares[c.Name] > 0 {
+		if err == nil && shares[c.Name] > 0 {
 			served = append(served, c)
 		}
 	}
-	return served, nil
+	return served
 }
 
 // mayJoin tells whether nothing stands against a cluster's part in the migration.

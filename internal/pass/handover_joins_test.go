@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 	"github.com/fleetworkload/fleetworkload/internal/tenancy"
 )
 
@@ -42,6 +43,18 @@ func scaledWhileMoving(t *testing.T) *Decision {
 	return d
 }
 
+// number gives a cluster a number of its own.
+func (d *Decision) number(cluster string, n int32) {
+	fw := d.in.FleetWorkload
+	fw.Spec.Overrides = []v1alpha1.Override{{Name: "own", Clusters: &v1alpha1.ClusterSelector{Names: []string{cluster}}, Replicas: &n}}
+	p, err := plan.New(fw, d.in.Kinds)
+	if err != nil {
+		panic(err)
+	}
+	d.work.plan = p.Of(6)
+	d.handOver.source.plan, d.handOver.target.plan = d.work.plan, d.work.plan
+}
+
 // TestWhoJoinsAMigration: whom a new number gives replicas and nothing stands against, by the names on both backends. It is recorded before
 // anything is divided.
 func TestWhoJoinsAMigration(t *testing.T) {
@@ -66,7 +79,9 @@ func TestWhoJoinsAMigration(t *testing.T) {
 		"without a choice, where the source is being released": {func(d *Decision) {
 			d.handOver.source.observed.Selection.Settled, d.record.migration.Phase = false, v1alpha1.MigrationPhaseReleasing
 		}, []v1alpha1.MigrationClusterStatus{m1, m2, m3}},
-		"one is not chosen": {func(d *Decision) { d.handOver.source.observed.Selection.Clusters = []string{"m1", "m3"} }, []v1alpha1.MigrationClusterStatus{m1, m3}},
+		"one is not chosen":           {func(d *Decision) { d.handOver.source.observed.Selection.Clusters = []string{"m1", "m3"} }, []v1alpha1.MigrationClusterStatus{m1, m3}},
+		"one has a number of its own": {func(d *Decision) { d.number("m3", 1) }, []v1alpha1.MigrationClusterStatus{m1, m2}},
+		"it cannot be divided":        {func(d *Decision) { d.number("m1", 9) }, nil},
 		"one is not known to the target": {func(d *Decision) {
 			d.handOver.target.fleet.Clusters = d.handOver.target.fleet.Clusters[1:]
 		}, []v1alpha1.MigrationClusterStatus{m1, m3}},
