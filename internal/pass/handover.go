@@ -370,7 +370,7 @@ func progressOf(fw *v1alpha1.FleetWorkload, m v1alpha1.MigrationStatus) string {
 			break
 		}
 	}
-	if !migration.KeptAt(m.SpecRevision, fw.Generation) {
+	if !migration.KeptAt(m.SpecRevision, fw.Generation) && !migration.Names(m.SpecRevision, fw, migration.Kept(fw.Spec)) {
 		text += "; changes of the spec other than replicas wait until it is over"
 	}
 	return text

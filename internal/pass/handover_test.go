@@ -202,7 +202,7 @@ func TestTheRecordHasTheOwnersNames(t *testing.T) {
 	} {
 		d := moving(t)
 		d.record.migration.Clusters[0].TargetName = "t1"
-		d.record.placement = &v1alpha1.PlacementRecord{Clusters: []v1alpha1.ClusterShare{{Name: "m1"}, {Name: "m2"}, {Name: "m3"}}}
+		d.record.placement = &v1alpha1.PlacementRecord{ClustersHash: "x", Clusters: []v1alpha1.ClusterShare{{Name: "m1"}, {Name: "m2"}, {Name: "m3"}}}
 		d.handOver.orders = test.orders
 		d.remember(v1alpha1.MigrationStatus{})
 		var got []string
@@ -301,9 +301,17 @@ func TestHowFarAHandOverIs(t *testing.T) {
 			m.Clusters, m.SpecRevision = nil, "web-migration-4-0123456789abcdef"
 		},
 			begin + "0 of 0 clusters handed over; changes of the spec other than replicas wait until it is over"},
+		"only replicas were": {func(m *v1alpha1.MigrationStatus) {
+			fw := moving(t).in.FleetWorkload
+			name, err := migration.KeptName(fw, migration.Kept(fw.Spec), 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Clusters, m.SpecRevision = nil, name
+		}, begin + "0 of 0 clusters handed over"},
 	} {
 		d := moving(t)
-		d.in.FleetWorkload.Generation = 3
+		d.in.FleetWorkload.Generation, d.in.FleetWorkload.Spec.Replicas = 3, ptr.To(int32(9))
 		d.record.migration.Phase, d.record.migration.SpecRevision = v1alpha1.MigrationPhaseHandingOver, "web-migration-3-0123456789abcdef"
 		test.change(d.record.migration)
 		if got := progressOf(d.in.FleetWorkload, *d.record.migration); got != test.want {
