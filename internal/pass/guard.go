@@ -19,11 +19,21 @@ func (d *Decision) guard() error {
 	if suspended(d.in.FleetWorkload) {
 		return nil
 	}
-	record, removal := guard.Check(guard.In{
+	in := guard.In{
 		Record: d.record.placement, Asked: d.work.asked, Runs: d.runs(), Reports: d.reported(), Next: d.next(),
 		Chosen: slices.Concat(d.placed.choice.Clusters, d.placed.held, d.pinned()), Excluded: d.placed.excluded, FailedOver: d.placed.choice.GivenUp,
 		Confirmation: d.in.FleetWorkload.Annotations[v1alpha1.AnnotationConfirmRemoval], MaxPercent: d.in.MaxRemovalPercent,
-	})
+	}
+	if in.Record == nil {
+		// What is kept for now is given up all the same, once others run in its place.
+		later := in
+		later.Next = maps.Clone(in.Next)
+		maps.DeleteFunc(later.Next, func(cluster string, _ int32) bool { return slices.Contains(d.placed.held, cluster) })
+		if _, removal := guard.Check(later); removal != nil {
+			return d.hold(removal)
+		}
+	}
+	record, removal := guard.Check(in)
 	if removal != nil {
 		return d.hold(removal)
 	}

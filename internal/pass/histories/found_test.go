@@ -277,5 +277,8 @@ func found() map[string]history {
 		"the management cluster is rebuilt while the workload moves, and the spec asks for fewer clusters": {Clusters: 3, Workloads: 1, Steps: []step{
 			{Do: "backend", S: "ocm"}, {Do: "create"}, {Wait: 5, Do: "backend", S: "karmada"}, {Wait: 2, Do: "names", S: "c1"}, {Wait: 2, Do: "rebuilt"},
 		}},
+		"the management cluster is rebuilt, and the spec asks for one cluster, with failover that gives the others up later": {Clusters: 4, Workloads: 1, Steps: []step{
+			{Do: "create"}, {Wait: 6}, {Do: "rebuilt"}, {Do: "failover", S: "Graceful"}, {Do: "number", N: 1},
+		}},
 	}
 }
