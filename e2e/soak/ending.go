@@ -37,7 +37,7 @@ func (s *soak) finish(ctx context.Context, plan choice.Plan) error {
 	}
 	confirmed := map[string]bool{}
 	agree := func(ctx context.Context) []string {
-		s.confirmUnsure(ctx, confirmed)
+		s.confirmHeld(ctx, confirmed)
 		return s.unfinished(ctx)
 	}
 	if s.becomes(ctx, healed.Add(s.opts.end), agree) {
@@ -88,8 +88,8 @@ func (s *soak) unfinished(ctx context.Context) []string {
 	return nil
 }
 
-// confirmUnsure lets removals proceed, as a person would, that are held since a cluster could not be had for a while.
-func (s *soak) confirmUnsure(ctx context.Context, confirmed map[string]bool) {
+// confirmHeld lets removals proceed, as a person would, that are rightly held at the end, or since a cluster could not be had for a while.
+func (s *soak) confirmHeld(ctx context.Context, confirmed map[string]bool) {
 	list, err := s.list(ctx)
 	if err != nil {
 		return
@@ -98,7 +98,7 @@ func (s *soak) confirmUnsure(ctx context.Context, confirmed map[string]bool) {
 		fw := &list[i]
 		k := history.Key{Namespace: fw.Namespace, Name: fw.Name}
 		stalled := meta.FindStatusCondition(fw.Status.Conditions, v1alpha1.ConditionStalled)
-		if stalled == nil || stalled.Reason != v1alpha1.ReasonRemovalHeld || confirmed[stalled.Message] || !s.judge.unsure(k) {
+		if stalled == nil || stalled.Reason != v1alpha1.ReasonRemovalHeld || confirmed[stalled.Message] || !s.judge.unsure(k) && !s.judge.holds(k) {
 			continue
 		}
 		confirmed[stalled.Message] = true

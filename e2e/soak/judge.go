@@ -60,6 +60,11 @@ func (j *judge) unsure(k history.Key) (unsure bool) {
 	return unsure
 }
 
+func (j *judge) holds(k history.Key) (holds bool) {
+	j.with(func(o *oracle.Oracle) { holds = o.Holds(k) })
+	return holds
+}
+
 func (j *judge) facts() (facts history.Facts) {
 	j.with(func(o *oracle.Oracle) { facts = o.Facts() })
 	return facts

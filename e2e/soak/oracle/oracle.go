@@ -258,6 +258,16 @@ func (o *Oracle) Unsure(k history.Key) bool {
 	return false
 }
 
+// Holds tells whether what the newest version comes to under the newest facts takes so much away that a person has to confirm it.
+func (o *Oracle) Holds(k history.Key) bool {
+	v := o.workload(k).last()
+	if v.absent || v.silent {
+		return false
+	}
+	_, held := share.Asked(k, v.spec, v.base, o.Facts())
+	return held
+}
+
 // runs tells whether a cluster that cannot be had is known to run the workload, so that it keeps its share.
 func (w *workload) runs(cluster string) bool { return w.on(cluster).object != nil && !w.adopting() }
 
