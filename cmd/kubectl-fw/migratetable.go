@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
@@ -168,8 +169,9 @@ func soaksUntil(fw *v1alpha1.FleetWorkload, v view) *metav1.Time {
 
 // waiting names the fields of the spec that were changed since the beginning and that wait until it is over.
 func waiting(fw *v1alpha1.FleetWorkload, began *v1alpha1.FleetWorkloadSpec) string {
-	revision := fw.Status.Migration.SpecRevision
-	if revision == "" || migration.KeptAt(revision, fw.Generation) {
+	revision, known := fw.Status.Migration.SpecRevision, *fw // as backends know it
+	known.UID = cmp.Or(types.UID(fw.Status.Identity), fw.UID)
+	if revision == "" || migration.Names(revision, &known, migration.Kept(fw.Spec)) {
 		return ""
 	}
 	if began == nil {

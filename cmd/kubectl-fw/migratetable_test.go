@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/internal/migration"
 )
 
 func TestMigrationTable(t *testing.T) {
@@ -62,15 +66,29 @@ func TestMigrationTableIsBounded(t *testing.T) {
 
 func TestWaitingEdits(t *testing.T) {
 	began := moving(t).Spec
+	kept := func(identity string) func(*v1alpha1.FleetWorkload) {
+		return func(fw *v1alpha1.FleetWorkload) {
+			known := moving(t)
+			known.UID = types.UID(cmp.Or(identity, string(known.UID)))
+			name, err := migration.KeptName(known, migration.Kept(began), 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			scaled(fw)
+			fw.Status.Identity, fw.Status.Migration.SpecRevision = identity, name
+		}
+	}
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.FleetWorkload)
 		began  *v1alpha1.FleetWorkloadSpec
 		want   string
 	}{
-		"nothing":              {func(*v1alpha1.FleetWorkload) {}, &began, ""},
-		"a template":           {edited, &began, "changed meanwhile, and waits until it is over: spec.template"},
-		"replicas do not wait": {scaled, &began, ""},
-		"not known":            {scaled, nil, "the spec was changed meanwhile: what is not replicas, suspend or migration waits until it is over"},
+		"nothing":                 {func(*v1alpha1.FleetWorkload) {}, &began, ""},
+		"a template":              {edited, &began, "changed meanwhile, and waits until it is over: spec.template"},
+		"replicas do not wait":    {scaled, &began, ""},
+		"replicas, and not known": {kept(""), nil, ""},
+		"replicas, and not known, in an installation": {kept("production/web"), nil, ""},
+		"not known": {edited, nil, "the spec was changed meanwhile: what is not replicas, suspend or migration waits until it is over"},
 		"a field that is new": {
 			func(fw *v1alpha1.FleetWorkload) { scaled(fw); fw.Spec.Overrides = []v1alpha1.Override{{}} }, &began,
 			"changed meanwhile, and waits until it is over: spec.overrides",

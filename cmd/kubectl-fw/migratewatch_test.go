@@ -26,7 +26,7 @@ func seen(t *testing.T, to string, states ...*v1alpha1.FleetWorkload) (string, e
 		t.Fatal(err)
 	}
 	kept := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-migration-3-5d41402abc4b2a76"}, Data: runtime.RawExtension{Raw: began},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-migration-3-36617d82790378da"}, Data: runtime.RawExtension{Raw: began},
 	}
 	var out bytes.Buffer
 	c := fakeClient(t, kept)

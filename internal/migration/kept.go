@@ -30,11 +30,6 @@ func Names(name string, fw *v1alpha1.FleetWorkload, kept v1alpha1.FleetWorkloadS
 	return err == nil && strings.HasSuffix(name, "-"+sum)
 }
 
-// KeptAt tells whether the spec was kept at that generation.
-func KeptAt(name string, generation int64) bool {
-	return strings.Contains(name, fmt.Sprintf("-migration-%d-", generation))
-}
-
 func keptHash(fw *v1alpha1.FleetWorkload, kept v1alpha1.FleetWorkloadSpec) (string, error) {
 	raw, err := json.Marshal(kept)
 	if err != nil {

@@ -195,9 +195,8 @@ func (d *Decision) examine() error {
 		return err
 	}
 	candidate := migration.Candidate{
-		Source: migration.Side{Name: d.backend, Features: d.in.Sides[d.backend].Features, Fleet: *d.fleet},
-		Target: migration.Side{Name: to, Features: target.Features, Fleet: *target.Fleet},
-		Plan:   d.work.plan, There: there, Aliases: d.in.Aliases, Targets: d.wanted(), Strategy: d.here.Spec.Migration,
+		Source: d.migrationSide(d.backend, *d.fleet), Target: d.migrationSide(to, *target.Fleet),
+		Plan: d.work.plan, There: there, Aliases: d.in.Aliases, Targets: d.wanted(), Strategy: d.here.Spec.Migration,
 	}
 	clusters, found := candidate.Validate()
 	d.begins.next.Clusters = clusters
@@ -216,6 +215,10 @@ func (d *Decision) examine() error {
 	}
 	d.object(problems)
 	return nil
+}
+
+func (d *Decision) migrationSide(backend string, fleet backends.Fleet) migration.Side {
+	return migration.Side{Name: backend, Features: d.in.Sides[backend].Features, Fleet: fleet}
 }
 
 // problems words what stands against a hand-over. What could not be asked stands against a beginning, and passes.

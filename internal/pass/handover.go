@@ -196,11 +196,14 @@ func (d *Decision) pin() error {
 	}
 	waits := suspended(d.in.FleetWorkload)
 	var err error
-	if d.scaled() {
-		if shares, err = d.divideAnew(shares, listed, away); err != nil {
+	switch {
+	case !d.scaled():
+	case len(listed) == 0:
+		waits = true // another number waits for who is to run it
+	default:
+		if shares, err = d.divideOver(d.work.plan, *d.fleet, listed, away); err != nil {
 			return err
 		}
-		waits = waits || len(listed) == 0 // another number waits for who is to run it
 	}
 	d.placed.vanished = d.goOn(away, shares)
 	if d.placed.targets, err = d.work.plan.Pinned(*d.fleet, listed, shares); err != nil || waits {
@@ -349,7 +352,7 @@ func (d *Decision) ask() error {
 		m.To, *m.Wave, approve, back)
 }
 
-// progressOf says how far the migration has come.
+// progressOf says how far the migration of a FleetWorkload has come, as backends know it.
 func progressOf(fw *v1alpha1.FleetWorkload, m v1alpha1.MigrationStatus) string {
 	if m.Phase == "" {
 		return ""
@@ -370,7 +373,7 @@ func progressOf(fw *v1alpha1.FleetWorkload, m v1alpha1.MigrationStatus) string {
 			break
 		}
 	}
-	if !migration.KeptAt(m.SpecRevision, fw.Generation) && !migration.Names(m.SpecRevision, fw, migration.Kept(fw.Spec)) {
+	if !migration.Names(m.SpecRevision, fw, migration.Kept(fw.Spec)) {
 		text += "; changes of the spec other than replicas wait until it is over"
 	}
 	return text

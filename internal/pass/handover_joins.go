@@ -3,10 +3,8 @@ package pass
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
-	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
@@ -74,11 +72,11 @@ func (d *Decision) idle() (idle []v1alpha1.MigrationClusterStatus) {
 // joining are those of the idle clusters that get replicas now. One that had got some of the number before is a newcomer: what its coming moves waits
 // for the end of the migration.
 func (d *Decision) joining(before int32, idle []v1alpha1.MigrationClusterStatus) []v1alpha1.MigrationClusterStatus {
-	for newcomers := d.served(before, idle); len(newcomers) > 0; newcomers = d.served(before, idle) {
+	for newcomers := d.sharing(before, idle); len(newcomers) > 0; newcomers = d.sharing(before, idle) {
 		idle = without(idle, newcomers)
 	}
 	for {
-		joining := d.served(*d.work.plan.Replicas, idle)
+		joining := d.sharing(*d.work.plan.Replicas, idle)
 		barred := slices.DeleteFunc(slices.Clone(joining), d.mayJoin)
 		if len(barred) == 0 {
 			return joining
@@ -87,22 +85,21 @@ func (d *Decision) joining(before int32, idle []v1alpha1.MigrationClusterStatus)
 	}
 }
 
-// served are those of the idle clusters that get any of a number, when it is divided over them and those of the migration; none when it cannot be.
-func (d *Decision) served(replicas int32, idle []v1alpha1.MigrationClusterStatus) (served []v1alpha1.MigrationClusterStatus) {
+// sharing are those of the idle clusters that get any of a number, when it is divided over them and those of the migration; none when it cannot be.
+func (d *Decision) sharing(replicas int32, idle []v1alpha1.MigrationClusterStatus) (sharing []v1alpha1.MigrationClusterStatus) {
 	listed, away := d.handed()
-	names, fleet := slices.Concat(listed, away), d.named(away)
+	fleet := *d.fleet
 	for _, c := range idle {
 		cluster, _ := d.handOver.source.fleet.Get(c.Name)
-		names, fleet.Clusters = append(names, c.Name), append(fleet.Clusters, cluster)
+		listed, fleet = append(listed, c.Name), withCluster(fleet, cluster)
 	}
-	slices.SortFunc(fleet.Clusters, byName)
-	shares, err := d.work.plan.Of(replicas).Shares(fleet, names, d.current())
+	shares, err := d.divideOver(d.work.plan.Of(replicas), fleet, listed, away)
 	for _, c := range idle {
 		if err == nil && shares[c.Name] > 0 {
-			served = append(served, c)
+			sharing = append(sharing, c)
 		}
 	}
-	return served
+	return sharing
 }
 
 // mayJoin tells whether nothing stands against a cluster's part in the migration.
@@ -118,9 +115,8 @@ func (d *Decision) mayJoin(c v1alpha1.MigrationClusterStatus) bool {
 		return false // it is refused where it is to run
 	}
 	_, problems := migration.Candidate{
-		Source: migration.Side{Name: h.source.name, Features: d.in.Sides[h.source.name].Features, Fleet: h.source.fleet},
-		Target: migration.Side{Name: h.target.name, Features: d.in.Sides[h.target.name].Features, Fleet: h.target.fleet},
-		Plan:   h.source.plan, There: h.target.plan, Aliases: d.in.Aliases, Targets: targets,
+		Source: d.migrationSide(h.source.name, h.source.fleet), Target: d.migrationSide(h.target.name, h.target.fleet),
+		Plan: h.source.plan, There: h.target.plan, Aliases: d.in.Aliases, Targets: targets,
 	}.Validate()
 	return len(problems) == 0
 }
@@ -130,15 +126,3 @@ func without(all, some []v1alpha1.MigrationClusterStatus) []v1alpha1.MigrationCl
 		return slices.ContainsFunc(some, func(s v1alpha1.MigrationClusterStatus) bool { return s.Name == c.Name })
 	})
 }
-
-// named is the fleet, and with no more than their names the clusters that no backend lists: weights may count them.
-func (d *Decision) named(away []string) backends.Fleet {
-	fleet := backends.Fleet{Clusters: slices.Clone(d.fleet.Clusters)}
-	for _, name := range away {
-		fleet.Clusters = append(fleet.Clusters, backends.Cluster{Name: name})
-	}
-	slices.SortFunc(fleet.Clusters, byName)
-	return fleet
-}
-
-func byName(a, b backends.Cluster) int { return strings.Compare(a.Name, b.Name) }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -47,7 +49,25 @@ func scaledWhileMoving(t *testing.T) *Decision {
 func (d *Decision) number(cluster string, n int32) {
 	fw := d.in.FleetWorkload
 	fw.Spec.Overrides = []v1alpha1.Override{{Name: "own", Clusters: &v1alpha1.ClusterSelector{Names: []string{cluster}}, Replicas: &n}}
-	p, err := plan.New(fw, d.in.Kinds)
+	d.planAgain()
+}
+
+// prefer has the replicas divided by the room for pods that clusters have, by their names on the source.
+func (d *Decision) prefer(preference v1alpha1.DivisionPreference, room map[string]int64) {
+	d.in.FleetWorkload.Spec.Placement.Division = &v1alpha1.Division{Type: v1alpha1.DivisionTypeDivided, Preference: preference}
+	for _, clusters := range [][]backends.Cluster{d.handOver.source.fleet.Clusters, d.handOver.target.fleet.Clusters} {
+		for i, c := range clusters {
+			if pods, known := room["m"+c.Identity]; known {
+				clusters[i].Free = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
+			}
+		}
+	}
+	d.planAgain()
+	d.merge()
+}
+
+func (d *Decision) planAgain() {
+	p, err := plan.New(d.in.FleetWorkload, d.in.Kinds)
 	if err != nil {
 		panic(err)
 	}
@@ -91,6 +111,18 @@ func TestWhoJoinsAMigration(t *testing.T) {
 		"one is not ready on the target": {func(d *Decision) {
 			d.handOver.target.fleet.Clusters[2].Ready = metav1.ConditionFalse
 		}, []v1alpha1.MigrationClusterStatus{m1, m2}},
+		"by room, one more can take what is added": {func(d *Decision) {
+			d.prefer(v1alpha1.DivisionPreferenceAvailableCapacity, map[string]int64{"m1": 2, "m2": 0, "m3": 8})
+		}, []v1alpha1.MigrationClusterStatus{m1, m3}},
+		"by room, on as few as possible": {func(d *Decision) {
+			d.prefer(v1alpha1.DivisionPreferenceAggregated, map[string]int64{"m1": 2, "m2": 8, "m3": 3})
+		}, []v1alpha1.MigrationClusterStatus{m1, m2}},
+		"by room, and it has enough": {func(d *Decision) {
+			d.prefer(v1alpha1.DivisionPreferenceAggregated, map[string]int64{"m1": 5, "m2": 8, "m3": 3})
+		}, nil},
+		"by room, and that is not known of one": {func(d *Decision) {
+			d.prefer(v1alpha1.DivisionPreferenceAvailableCapacity, map[string]int64{"m1": 2, "m2": 4})
+		}, nil},
 		"one is out of reach on the source": {func(d *Decision) { within(d, "m1", "m3", "b2") }, []v1alpha1.MigrationClusterStatus{m1, m3}},
 		"one is out of reach on the target": {func(d *Decision) { within(d, "m1", "m2", "m3") }, []v1alpha1.MigrationClusterStatus{m1, m3}},
 	} {

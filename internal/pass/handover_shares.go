@@ -3,6 +3,10 @@ package pass
 import (
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/fleetworkload/fleetworkload/backends"
+	"github.com/fleetworkload/fleetworkload/internal/plan"
 )
 
 // handed are the clusters of the migration that a backend lists, and those that none does: they have left, or are back in a moment.
@@ -17,26 +21,34 @@ func (d *Decision) handed() (listed, away []string) {
 	return listed, away
 }
 
-// divideAnew gives the clusters their shares of the number that the spec asks for, if any is listed.
-func (d *Decision) divideAnew(decided map[string]int32, listed, away []string) (map[string]int32, error) {
-	p, current := d.work.plan, d.current()
-	switch {
-	case len(listed) == 0:
-		return decided, nil
-	case p.ByRoom():
-		keep, kept := d.keepAway(current, listed, away)
-		shares, err := p.Beside(kept).Shares(*d.fleet, listed, current)
+// divideOver gives clusters their shares of a plan's replicas: those that the fleet lists, and those away.
+func (d *Decision) divideOver(p *plan.Plan, fleet backends.Fleet, listed, away []string) (map[string]int32, error) {
+	current := d.current()
+	if p.ByRoom() {
+		keep, kept := keepAway(*p.Replicas, current, listed, away)
+		shares, err := p.Beside(kept).Shares(fleet, listed, current)
 		maps.Copy(keep, shares)
 		return keep, err
 	}
-	return p.Shares(d.named(away), slices.Concat(listed, away), current)
+	// Weights may count those away; no more than their names is known.
+	for _, name := range away {
+		fleet = withCluster(fleet, backends.Cluster{Name: name})
+	}
+	return p.Shares(fleet, slices.Concat(listed, away), current)
+}
+
+// withCluster is a fleet with one more cluster.
+func withCluster(fleet backends.Fleet, cluster backends.Cluster) backends.Fleet {
+	fleet.Clusters = append(slices.Clone(fleet.Clusters), cluster)
+	slices.SortFunc(fleet.Clusters, func(a, b backends.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return fleet
 }
 
 // keepAway are the replicas of clusters that no backend lists, and their sum. Their room is not known, so that they get no more; of fewer
 // replicas they give theirs before others do.
-func (d *Decision) keepAway(current map[string]int32, listed, away []string) (keep map[string]int32, kept int32) {
+func keepAway(replicas int32, current map[string]int32, listed, away []string) (keep map[string]int32, kept int32) {
 	keep = map[string]int32{}
-	left := int64(*d.work.plan.Replicas)
+	left := int64(replicas)
 	for _, name := range listed {
 		left -= int64(current[name])
 	}

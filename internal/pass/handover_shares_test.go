@@ -105,8 +105,7 @@ func TestAnotherNumberWaitsForWhoIsToRunIt(t *testing.T) {
 
 // TestWhatClustersThatNobodyListsKeep: together no more than those that are listed leave of what is asked for.
 func TestWhatClustersThatNobodyListsKeep(t *testing.T) {
-	d := moving(t) // 4 replicas
-	keep, kept := d.keepAway(map[string]int32{"m1": 1, "m2": 2, "m3": 2}, []string{"m1"}, []string{"m2", "m3"})
+	keep, kept := keepAway(4, map[string]int32{"m1": 1, "m2": 2, "m3": 2}, []string{"m1"}, []string{"m2", "m3"})
 	if want := map[string]int32{"m2": 2, "m3": 1}; !cmp.Equal(keep, want) || kept != 3 {
 		t.Errorf("%v, together %d", keep, kept)
 	}

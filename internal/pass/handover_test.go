@@ -301,21 +301,38 @@ func TestHowFarAHandOverIs(t *testing.T) {
 			m.Clusters, m.SpecRevision = nil, "web-migration-4-0123456789abcdef"
 		},
 			begin + "0 of 0 clusters handed over; changes of the spec other than replicas wait until it is over"},
-		"only replicas were": {func(m *v1alpha1.MigrationStatus) {
-			fw := moving(t).in.FleetWorkload
-			name, err := migration.KeptName(fw, migration.Kept(fw.Spec), 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.Clusters, m.SpecRevision = nil, name
-		}, begin + "0 of 0 clusters handed over"},
 	} {
 		d := moving(t)
-		d.in.FleetWorkload.Generation, d.in.FleetWorkload.Spec.Replicas = 3, ptr.To(int32(9))
-		d.record.migration.Phase, d.record.migration.SpecRevision = v1alpha1.MigrationPhaseHandingOver, "web-migration-3-0123456789abcdef"
+		fw := d.in.FleetWorkload
+		kept, err := migration.KeptName(fw, migration.Kept(fw.Spec), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fw.Generation, fw.Spec.Replicas = 3, ptr.To(int32(9)) // which does not wait
+		d.record.migration.Phase, d.record.migration.SpecRevision = v1alpha1.MigrationPhaseHandingOver, kept
 		test.change(d.record.migration)
-		if got := progressOf(d.in.FleetWorkload, *d.record.migration); got != test.want {
+		if got := progressOf(fw, *d.record.migration); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+
+	for edited, want := range map[bool]string{
+		false: begin + "0 of 0 clusters handed over",
+		true:  begin + "0 of 0 clusters handed over; changes of the spec other than replicas wait until it is over",
+	} {
+		d := moving(t)
+		d.in.Installation, d.record.workload, d.record.migration.Phase = "production", plan.Reference(d.work.plan.Template), v1alpha1.MigrationPhaseHandingOver
+		fw := d.in.FleetWorkload
+		name, err := migration.KeptName(d.known(fw), migration.Kept(fw.Spec), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.record.migration.SpecRevision, d.record.migration.Clusters, d.work.plan = name, nil, nil
+		if fw.Spec.Replicas = ptr.To(int32(9)); edited {
+			fw.Spec.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
+		}
+		if got := d.facts(nil).Migrating; got != want {
+			t.Errorf("in an installation with a name, edited %t: %q, want %q", edited, got, want)
 		}
 	}
 }

@@ -186,7 +186,7 @@ func (d *Decision) facts(problem *aggregate.Problem) aggregate.Facts {
 		Deleting: !fw.DeletionTimestamp.IsZero(),
 	}
 	if m := d.record.migration; m != nil && (d.handOver != nil || m.Phase != v1alpha1.MigrationPhaseValidating) {
-		facts.Migrating = progressOf(fw, *m)
+		facts.Migrating = progressOf(d.known(fw), *m)
 	}
 	facts.Other = d.other()
 	if d.handOver != nil && d.handOver.orders.Ended {
