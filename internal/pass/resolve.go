@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -153,19 +154,25 @@ func (d *Decision) understand() error {
 	return err
 }
 
-// takeVersion records another version of the object that is carried, once each cluster that has it is known to serve that one. Elsewhere the
-// change could not be carried out: OCM's agent and Karmada leave the object as it is, and say so again and again.
+// takeVersion records another version of the object that is carried, once each cluster that has it, or was told to, is known to serve that one.
+// Elsewhere the change could not be carried out: OCM's agent and Karmada leave the object as it is, and say so again and again.
 func (d *Decision) takeVersion(next *v1alpha1.WorkloadReference) error {
 	gv, err := schema.ParseGroupVersion(next.APIVersion)
 	if err != nil {
 		return stall(v1alpha1.ReasonInvalidTemplate, "spec.template.apiVersion %q: %s", next.APIVersion, err)
 	}
-	var lacking []string
+	has := guard.Decided(d.record.placement) // an observation may be from before what was sent a moment ago
+	maps.DeleteFunc(has, func(cluster string, _ int32) bool {
+		_, known := d.fleet.Get(cluster)
+		return !known
+	})
 	for _, c := range d.observed.Clusters {
-		if !slices.Contains(d.observed.Selection.Serves[c.Cluster], gv.Version) {
-			lacking = append(lacking, c.Cluster)
-		}
+		has[c.Cluster] = 0
 	}
+	lacking := slices.Sorted(maps.Keys(has))
+	lacking = slices.DeleteFunc(lacking, func(cluster string) bool {
+		return slices.Contains(d.observed.Selection.Serves[cluster], gv.Version)
+	})
 	if len(lacking) > 0 {
 		return stall(v1alpha1.ReasonInvalidTemplate,
 			"spec.template.apiVersion %q: %s %q runs as %s, and backend %q does not know that these clusters serve the other version: %s. "+

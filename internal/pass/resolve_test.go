@@ -172,13 +172,18 @@ func TestAnotherVersionIsTaken(t *testing.T) {
 	for name, test := range map[string]struct {
 		serves  map[string][]string
 		has     []string
+		told    []string
 		refused string
 	}{
-		"all serve it":       {map[string][]string{"m1": {"v1", "v2"}, "m2": {"v1"}}, []string{"m1", "m2"}, ""},
-		"one does not":       {map[string][]string{"m1": {"v1"}, "m2": {"v2"}}, []string{"m1", "m2"}, "serve the other version: m2."},
-		"of one nobody says": {map[string][]string{"m1": {"v1"}}, []string{"m1", "m2"}, "serve the other version: m2."},
-		"nobody says":        {nil, []string{"m1"}, "serve the other version: m1."},
-		"none has it":        {nil, nil, ""},
+		"all serve it":       {map[string][]string{"m1": {"v1", "v2"}, "m2": {"v1"}}, []string{"m1", "m2"}, nil, ""},
+		"one does not":       {map[string][]string{"m1": {"v1"}, "m2": {"v2"}}, []string{"m1", "m2"}, nil, "serve the other version: m2."},
+		"of one nobody says": {map[string][]string{"m1": {"v1"}}, []string{"m1", "m2"}, nil, "serve the other version: m2."},
+		"nobody says":        {nil, []string{"m1"}, nil, "serve the other version: m1."},
+		"none has it":        {nil, nil, nil, ""},
+		"one was told to have it a moment ago, and does not serve it": {
+			map[string][]string{"m1": {"v1"}, "m2": {"v2"}}, []string{"m1"}, []string{"m2"}, "serve the other version: m2.",
+		},
+		"one was told to have it, and is gone": {map[string][]string{"m1": {"v1"}}, []string{"m1"}, []string{"m9"}, ""},
 	} {
 		d := moving(t)
 		d.record.workload = plan.Reference(d.work.plan.Template)
@@ -187,6 +192,10 @@ func TestAnotherVersionIsTaken(t *testing.T) {
 		d.observed = &backends.Observation{Found: true, Selection: backends.Selection{Serves: test.serves}}
 		for _, cluster := range test.has {
 			d.observed.Clusters = append(d.observed.Clusters, backends.ClusterObservation{Cluster: cluster})
+		}
+		d.record.placement = &v1alpha1.PlacementRecord{}
+		for _, cluster := range test.told {
+			d.record.placement.Clusters = append(d.record.placement.Clusters, v1alpha1.ClusterShare{Name: cluster, Replicas: ptr.To(int32(1))})
 		}
 		err := d.understand()
 		var why *stalled

@@ -274,6 +274,9 @@ func found() map[string]history {
 		"the management cluster is rebuilt, and the newer version is asked for that a cluster does not serve": {Clusters: 1, Workloads: 1, Steps: []step{
 			{Do: "older", S: "c1"}, {Do: "create"}, {Wait: 6, Do: "version", N: 1}, {Do: "rebuilt"}, {Wait: 6},
 		}},
+		"the newer version is asked for right after a creation that a cluster does not serve": {Clusters: 2, Workloads: 1, Steps: []step{
+			{Do: "older", S: "c1"}, {Do: "create"}, {Wait: 5, Do: "version", N: 1}, {Wait: 8, Luck: 355},
+		}},
 		"the management cluster is rebuilt while the workload moves, and the spec asks for fewer clusters": {Clusters: 3, Workloads: 1, Steps: []step{
 			{Do: "backend", S: "ocm"}, {Do: "create"}, {Wait: 5, Do: "backend", S: "karmada"}, {Wait: 2, Do: "names", S: "c1"}, {Wait: 2, Do: "rebuilt"},
 		}},
