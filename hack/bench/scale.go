@@ -28,8 +28,9 @@ type scale struct {
 	hub      *hub
 	members  *members
 	operator *operator
-	seen     *sight
-	names    []string
+	// seen is for steps with many FleetWorkloads, and changed for one change at a time beside them.
+	seen, changed *sight
+	names         []string
 	rest     time.Duration
 	progress io.Writer
 	lines    []scaleLine
@@ -64,7 +65,8 @@ func measureScale(ctx context.Context, o options, progress io.Writer) (ok bool, 
 	}
 	err = onHub(ctx, registered, progress, func(ctx context.Context, h *hub, o *operator, m *members) (err error) {
 		s.hub, s.operator, s.members = h, o, m
-		if s.seen, err = watchReady(ctx, h); err != nil {
+		s.seen, s.changed = &sight{}, &sight{}
+		if err := watchReady(ctx, h, s.seen, s.changed); err != nil {
 			return err
 		}
 		return measure(ctx)
@@ -124,7 +126,7 @@ func (s *scale) run(ctx context.Context) error {
 // changeOf changes the image of these FleetWorkloads, all at once.
 func (s *scale) changeOf(ctx context.Context, name string, of []string) error {
 	changed, err := s.step(ctx, name, of, metav1.ConditionTrue, func(ctx context.Context) error {
-		return s.each(ctx, of, func(ctx context.Context, name string) error { return s.change(ctx, name) })
+		return s.each(ctx, of, func(ctx context.Context, name string) error { return s.change(ctx, name, secondImage) })
 	})
 	if err != nil {
 		return err
@@ -140,23 +142,69 @@ func (s *scale) loseOne(ctx context.Context) error {
 		name             string
 		available, ready metav1.ConditionStatus
 	}{{"cluster lost", metav1.ConditionUnknown, metav1.ConditionFalse}, {"cluster back", metav1.ConditionTrue, metav1.ConditionTrue}} {
-		took, err := s.step(ctx, step.name, s.names, step.ready, func(ctx context.Context) error {
-			cluster := &clusterv1.ManagedCluster{}
-			if err := s.hub.Get(ctx, client.ObjectKey{Name: s.hub.clusters[0]}, cluster); err != nil {
-				return fmt.Errorf("read ManagedCluster: %w", err)
-			}
-			meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
-				Type: clusterv1.ManagedClusterConditionAvailable, Status: step.available, Reason: "Simulated",
-			})
-			return s.hub.Status().Update(ctx, cluster)
-		})
+		took, err := s.step(ctx, step.name, s.names, step.ready, func(ctx context.Context) error { return s.available(ctx, step.available) })
 		if err != nil {
 			return err
 		}
 		// The resident one is on the cluster, too. Events are created.
 		s.line(step.name+", status writes for each FleetWorkload", float64(took.patches())/float64(len(s.names)+1), 1)
 	}
-	return nil
+	return s.changeBesideALostOne(ctx)
+}
+
+// available is what the hub has of the first cluster's agent.
+func (s *scale) available(ctx context.Context, available metav1.ConditionStatus) error {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := s.hub.Get(ctx, client.ObjectKey{Name: s.hub.clusters[0]}, cluster); err != nil {
+		return fmt.Errorf("read ManagedCluster: %w", err)
+	}
+	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionAvailable, Status: available, Reason: "Simulated",
+	})
+	return s.hub.Status().Update(ctx, cluster)
+}
+
+// mostChanges is how many FleetWorkloads are changed one after the other.
+const mostChanges = 20
+
+// changeBesideALostOne changes FleetWorkloads one after the other, at rest and while the statuses of all are to say that a cluster is lost.
+func (s *scale) changeBesideALostOne(ctx context.Context) error {
+	atRest, err := s.slowestChange(ctx, secondImage+"-next", metav1.ConditionTrue, len(s.hub.clusters))
+	if err != nil {
+		return err
+	}
+	var beside time.Duration
+	_, err = s.step(ctx, "lost, changed", s.names, metav1.ConditionFalse, func(ctx context.Context) error {
+		if err := s.available(ctx, metav1.ConditionUnknown); err != nil {
+			return err
+		}
+		beside, err = s.slowestChange(ctx, secondImage+"-beside", metav1.ConditionFalse, len(s.hub.clusters)-1)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.line("the slowest change beside a lost cluster, of the slowest at rest", beside.Seconds()/atRest.Seconds(), 2)
+	_, err = s.step(ctx, "back", s.names, metav1.ConditionTrue, func(ctx context.Context) error { return s.available(ctx, metav1.ConditionTrue) })
+	return err
+}
+
+// slowestChange changes images one after the other, each until so many clusters have it and the status says so.
+func (s *scale) slowestChange(ctx context.Context, image string, ready metav1.ConditionStatus, applied int) (slowest time.Duration, err error) {
+	changed := s.names[len(s.names)-min(mostChanges, len(s.names)):]
+	for _, name := range changed {
+		start := time.Now()
+		s.changed.begin([]string{name}, ready, applied)
+		if err := s.change(ctx, name, image); err != nil {
+			return 0, err
+		}
+		if err := s.changed.await(ctx, s.patience()); err != nil {
+			return 0, err
+		}
+		slowest = max(slowest, time.Since(start))
+	}
+	fmt.Fprintf(s.progress, "%-14s %s at most, for each of %d\n", "one change", slowest.Round(time.Millisecond), len(changed))
+	return slowest, nil
 }
 
 func (s *scale) restart(ctx context.Context) error {
@@ -276,12 +324,12 @@ func (s *scale) workload(name string) *byOperator {
 	return w
 }
 
-func (s *scale) change(ctx context.Context, name string) error {
+func (s *scale) change(ctx context.Context, name, image string) error {
 	w := s.workload(name)
 	if err := s.hub.Get(ctx, client.ObjectKeyFromObject(w.workload), w.workload); err != nil {
 		return fmt.Errorf("read FleetWorkload %s: %w", name, err)
 	}
-	return w.change(ctx)
+	return w.changeTo(ctx, image)
 }
 
 // each calls f for all names, several at once.
@@ -301,23 +349,25 @@ type sight struct {
 	all         chan struct{}
 }
 
-func watchReady(ctx context.Context, h *hub) (*sight, error) {
-	s := &sight{}
+// watchReady shows them every FleetWorkload.
+func watchReady(ctx context.Context, h *hub, sights ...*sight) error {
 	watches, err := cache.New(h.config, cache.Options{Scheme: h.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
-		return nil, fmt.Errorf("watch FleetWorkloads: %w", err)
+		return fmt.Errorf("watch FleetWorkloads: %w", err)
 	}
 	informer, err := watches.GetInformer(ctx, &v1alpha1.FleetWorkload{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, fmt.Errorf("watch FleetWorkloads: %w", err)
+		return fmt.Errorf("watch FleetWorkloads: %w", err)
 	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: s.see, UpdateFunc: func(_, now any) { s.see(now) },
-	}); err != nil {
-		return nil, fmt.Errorf("watch FleetWorkloads: %w", err)
+	for _, s := range sights {
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: s.see, UpdateFunc: func(_, now any) { s.see(now) },
+		}); err != nil {
+			return fmt.Errorf("watch FleetWorkloads: %w", err)
+		}
 	}
 	go func() { _ = watches.Start(ctx) }() // whoever awaits gives up in the end
-	return s, nil
+	return nil
 }
 
 func (s *sight) see(obj any) {

@@ -64,9 +64,11 @@ func (s *byOperator) create(ctx context.Context) error {
 	return nil
 }
 
-func (s *byOperator) change(ctx context.Context) error {
+func (s *byOperator) change(ctx context.Context) error { return s.changeTo(ctx, secondImage) }
+
+func (s *byOperator) changeTo(ctx context.Context, image string) error {
 	before := s.workload.DeepCopy()
-	s.workload.Spec.Template.Raw = manifest(s.workload.Name, secondImage)
+	s.workload.Spec.Template.Raw = manifest(s.workload.Name, image)
 	if err := s.hub.Patch(ctx, s.workload, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("change the image of FleetWorkload %s: %w", s.workload.Name, err)
 	}
