@@ -296,24 +296,27 @@ func (b *begun) underWay(now time.Time) underWay {
 	return under
 }
 
-// more is how many more FleetWorkloads than workers have come along on their way of late, beside this one: at least one while those wait for many
-// answers, since they keep the backend busy. One that does not come along, such as one whose pods never start, makes nobody wait.
+// more is how many FleetWorkloads are on their way, beside this one, that have no worker to themselves: at least one while those wait for many answers,
+// since they keep the backend busy.
 func (b *begun) more(beside types.NamespacedName, workers int, now time.Time) int {
+	others, unanswered := b.others(beside, now)
+	if more := others + 1 - max(workers, 1); more > 0 || unanswered < mostUnanswered/2 {
+		return max(0, more)
+	}
+	return 1
+}
+
+// others are how many FleetWorkloads have come along on their way of late, beside this one, and for how many answers those wait. One that does not
+// come along, such as one whose pods never start, makes nobody wait.
+func (b *begun) others(beside types.NamespacedName, now time.Time) (others int, unanswered int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	more, unanswered := -max(workers, 1), int32(0)
 	for key, u := range b.by {
-		if u.waits || now.Sub(u.answers) >= ofLate {
-			continue
-		}
-		if more++; key != beside {
-			unanswered += u.clusters
+		if key != beside && !u.waits && now.Sub(u.answers) < ofLate {
+			others, unanswered = others+1, unanswered+u.clusters
 		}
 	}
-	if unanswered >= mostUnanswered/2 {
-		return max(1, more)
-	}
-	return max(0, more)
+	return others, unanswered
 }
 
 // pauses are until when a FleetWorkload is left alone by what backends tell: as long as its last pass took, and longer while many clusters are
@@ -331,8 +334,8 @@ const (
 	longestPause = time.Second
 	// answersAWhile is how many clusters that are to answer make a pause longer by the time of a pass.
 	answersAWhile = 10
-	// pauseForOthers is how much longer a pause is for each FleetWorkload that is on its way and has no worker to itself, until that is
-	// longestForOthers: backends and API servers are busy with those, and a pass would find little that is new.
+	// pauseForOthers is how much longer a pause is for each other FleetWorkload that is on its way, until that is longestForOthers: backends and API
+	// servers are busy with those, and a pass would find little that is new.
 	pauseForOthers   = 100 * time.Millisecond
 	longestForOthers = 4 * time.Second
 	// together is how long the first word of a backend waits for others': clusters carry out one step within moments of each other.
@@ -360,7 +363,7 @@ func (p *pauses) takes(key types.NamespacedName, again func(after time.Duration)
 	return at
 }
 
-// after notes a pass that has ended while so many clusters are to answer, and so many others wait for their turn.
+// after notes a pass that has ended while so many clusters are to answer, and so many others are on their way.
 func (p *pauses) after(key types.NamespacedName, began, ended time.Time, unanswered int32, others int) {
 	pause := min(longestPause, ended.Sub(began)*time.Duration(1+unanswered/answersAWhile))
 	forOthers := min(longestForOthers, time.Duration(others)*pauseForOthers)

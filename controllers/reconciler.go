@@ -184,12 +184,13 @@ func (r *Reconciler) pass(ctx context.Context, req reconcile.Request) (reconcile
 func (r *Reconciler) paced(ctx context.Context, fw *v1alpha1.FleetWorkload) (reconcile.Result, error) {
 	key, began := client.ObjectKeyFromObject(fw), r.Clock.Now()
 	r.begun.begin(key, began)
-	if r.begun.more(key, r.Concurrency, began) > 0 {
+	if others, _ := r.begun.others(key, began); others > 0 {
 		r.pauses.begin(key)
 	}
 	defer func() { // after a panic, too
 		ended := r.Clock.Now()
-		r.pauses.after(key, began, ended, r.begun.unanswered(key), r.begun.more(key, r.Concurrency, ended))
+		others, _ := r.begun.others(key, ended)
+		r.pauses.after(key, began, ended, r.begun.unanswered(key), others)
 	}()
 	return r.steps(ctx, fw)
 }

@@ -58,7 +58,7 @@ func (t telling) told() *workv1alpha1.Work {
 	after := t.work.DeepCopy()
 	after.Spec.PreserveResourcesOnDeletion = &t.preserve
 	if t.insists {
-		insist(after, t.work.manifest())
+		insist(after, t.work.readManifest())
 	}
 	return after
 }

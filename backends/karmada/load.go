@@ -97,6 +97,7 @@ func (d *Driver) loadWorks(ctx context.Context, from client.Reader, q backends.Q
 	}
 	for i := range works.Items {
 		w := newWork(&works.Items[i])
+		w.read = &reading{}
 		id := w.Labels[label]
 		if w.ours(q.Key) || live.binding != nil && id != "" && id == live.binding.Labels[label] {
 			live.works = append(live.works, w)

@@ -58,15 +58,32 @@ func (l world) objects(q backends.Query) []object {
 type work struct {
 	*workv1alpha1.Work
 	cluster string
+	// read is the manifest once it was asked for, of a Work that does not change any more.
+	read *reading
+}
+
+type reading struct {
+	done     bool
+	manifest *unstructured.Unstructured
 }
 
 func newWork(obj *workv1alpha1.Work) work {
 	return work{Work: obj, cluster: strings.TrimPrefix(obj.Namespace, executionPrefix)}
 }
 
-// manifest reads the Work's manifest; it is nil when there is none that can be read. Reading a thousand of them takes a
-// while, so nothing that is asked on every pass does it.
+// manifest is the Work's manifest, which is not to be changed; nil when there is none that can be read. Reading a hundred of them takes most of a
+// pass, so it is done once.
 func (w work) manifest() *unstructured.Unstructured {
+	switch {
+	case w.read == nil:
+		return w.readManifest()
+	case !w.read.done:
+		*w.read = reading{done: true, manifest: w.readManifest()}
+	}
+	return w.read.manifest
+}
+
+func (w work) readManifest() *unstructured.Unstructured {
 	if len(w.Spec.Workload.Manifests) != 1 {
 		return nil
 	}
