@@ -185,7 +185,7 @@ func (o *Oracle) Settled(k history.Key, uid string, generation int64, at time.Ti
 	w := o.workload(k)
 	v := w.last()
 	newest := !v.done.IsZero() && !v.absent && !v.silent && v.uid == uid && v.generation == generation
-	if !newest || at.Sub(o.facts[len(o.facts)-1].at) < quiet || o.misses(k, at) || o.Differs(k) != "" {
+	if !newest || at.Sub(o.facts[len(o.facts)-1].at) < quiet || o.justUnlabelled(k, at) || o.Differs(k) != "" {
 		return false
 	}
 	if after, may := o.unheld(w); may && w.differsFrom(v.spec, after, o.Facts()) == "" {
@@ -261,9 +261,6 @@ func (o *Oracle) Unsure(k history.Key) bool {
 // Holds tells whether what the newest version comes to under the newest facts takes so much away that a person has to confirm it.
 func (o *Oracle) Holds(k history.Key) bool {
 	v := o.workload(k).last()
-	if v.absent || v.silent {
-		return false
-	}
 	_, held := share.Asked(k, v.spec, v.base, o.Facts())
 	return held
 }

@@ -396,6 +396,92 @@ func TestLabels(t *testing.T) {
 	})
 }
 
+// Until an edit is carried out, a removal is measured by what ran before it, too: see unheld.
+func TestARemovalBesideAnEdit(t *testing.T) {
+	most := func(s *history.Spec) { s.Weights = map[string]int{"a": 4, "b": 1, "c": 1} }
+	t.Run("that is not carried out", func(t *testing.T) {
+		c := settled(t, byLabel)
+		c.edit("weights", most)
+		c.unlabel("a")
+		c.object("b", 3)
+		c.innocent("two of the six that run go")
+		c.ObjectGone("a", web, "o-a", c.live())
+		c.podGoes("a")
+		c.podGoes("a")
+		c.runs(map[string]int{"b": 3, "c": 3})
+	})
+	t.Run("that is carried out", func(t *testing.T) {
+		c := settled(t, byLabel)
+		c.edit("weights", most)
+		for _, cluster := range []string{"b", "c"} {
+			c.object(cluster, 1)
+			c.PodGone(cluster, web, c.pod(cluster).UID, c.live())
+		}
+		c.runs(map[string]int{"a": 4, "b": 1, "c": 1})
+		c.unlabel("a")
+		c.object("b", 3)
+		c.guilty("to 3 of")
+	})
+}
+
+// A person has to confirm what takes most of it away, and no more.
+func TestHolds(t *testing.T) {
+	c := settled(t, byLabel)
+	c.unlabel("a")
+	if c.Holds(web) {
+		t.Error("a third may go")
+	}
+	c.unlabel("b")
+	if !c.Holds(web) {
+		t.Error("two thirds may not")
+	}
+	if c.act("confirm", history.Confirm); c.Holds(web) {
+		t.Error("it was confirmed")
+	}
+	c.fact(history.Label, "a", func(f *history.Cluster) { f.Labels = map[history.Key]bool{web: true} })
+	c.unlabel("c")
+	if !c.Holds(web) {
+		t.Error("all that is left may not go to another cluster")
+	}
+	c.last.Orphan = true
+	if c.act("abandon", history.Delete); c.Holds(web) {
+		t.Error("nobody has it any more")
+	}
+}
+
+// A cluster that has lost its label may be gone on with for a while, and so may several that have lost it one after the other.
+func TestUnlabelled(t *testing.T) {
+	c := settled(t, byLabel)
+	c.fact(history.Label, "a", func(f *history.Cluster) {
+		f.Labels = map[history.Key]bool{web: true, {Namespace: "shop", Name: "other"}: true}
+	})
+	if c.justUnlabelled(web, c.now) {
+		t.Error("it has got a label")
+	}
+	c.unlabel("a")
+	c.unlabel("b")
+	if !c.justUnlabelled(web, c.now.Add(patience-2*time.Second)) || c.justUnlabelled(web, c.now.Add(patience)) || c.justUnlabelled(history.Key{Name: "none"}, c.now) {
+		t.Error("it is gone on with for a while, and by this workload")
+	}
+	var seen []string
+	for _, facts := range c.seen(web, 0, len(c.facts)-1) {
+		labelled := ""
+		for _, name := range facts.Names() {
+			if facts[name].Labels[web] {
+				labelled += name
+			}
+		}
+		seen = append(seen, labelled)
+	}
+	if got := strings.Join(seen, " "); got != "c bc abc" {
+		t.Errorf("acted upon may be %s", got)
+	}
+	c.fact(history.Leave, "c", func(f *history.Cluster) { *f = history.Cluster{} })
+	if c.justUnlabelled(web, c.now) {
+		t.Error("one that has left the fleet is not gone on with")
+	}
+}
+
 func TestSuspension(t *testing.T) {
 	c := settled(t, nil)
 	c.edit("suspend", func(s *history.Spec) { s.Suspended = true })
@@ -493,6 +579,9 @@ func TestSettledNeedsMembersToBeSo(t *testing.T) {
 	c.Begin(history.Action{Kind: "label off", Verb: history.Label, Workload: web, Cluster: "b", Fact: &history.Cluster{Joined: true}}, c.now)
 	if c.Settled(web, "fw", generation, c.now.Add(time.Second)) {
 		t.Error("facts have just changed")
+	}
+	if c.Settled(web, "fw", generation, c.now.Add(quiet+time.Second)) {
+		t.Error("a cluster without its label may still be gone on with")
 	}
 	if !c.Settled(web, "fw", generation, c.now.Add(time.Minute)) {
 		t.Errorf("it is settled: %s", c.Differs(web))

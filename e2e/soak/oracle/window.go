@@ -170,8 +170,8 @@ func (o *Oracle) seen(k history.Key, first, last int) []history.Facts {
 	return all
 }
 
-// misses tells whether a cluster has lost its label so shortly before that it may be gone on with.
-func (o *Oracle) misses(k history.Key, at time.Time) bool {
+// justUnlabelled tells whether a cluster of the fleet has lost its label so shortly before that it may be gone on with.
+func (o *Oracle) justUnlabelled(k history.Key, at time.Time) bool {
 	for i := len(o.facts) - 1; i > 0 && at.Sub(o.facts[i].at) < patience; i-- {
 		for name, c := range o.facts[i-1].clusters {
 			if now := o.facts[i].clusters[name]; c.Labels[k] && now.Joined && !now.Labels[k] {

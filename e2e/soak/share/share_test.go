@@ -98,6 +98,13 @@ func TestCases(t *testing.T) {
 	if got := Cases(web, spec, lost, lost, runsOn()); len(got) != 4 {
 		t.Errorf("two may be left out: %v", got)
 	}
+	back := facts("a", "b", "c")
+	back["b"] = history.Cluster{Joined: true}
+	for name, got := range map[string][][]string{"before": Cases(web, spec, lost, back, runsOn("c")), "after": Cases(web, spec, back, lost, runsOn("c"))} {
+		if len(got) != 2 || !slices.Equal(got[0], []string{"b"}) || len(got[1]) != 0 {
+			t.Errorf("one that could not be had %s may be left out: %v", name, got)
+		}
+	}
 }
 
 func TestAsked(t *testing.T) {
