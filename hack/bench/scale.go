@@ -31,9 +31,9 @@ type scale struct {
 	// seen is for steps with many FleetWorkloads, and changed for one change at a time beside them.
 	seen, changed *sight
 	names         []string
-	rest     time.Duration
-	progress io.Writer
-	lines    []scaleLine
+	rest          time.Duration
+	progress      io.Writer
+	lines         []scaleLine
 }
 
 // scaleSize reads how many FleetWorkloads on how many clusters, such as 300x100.
