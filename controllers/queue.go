@@ -132,13 +132,16 @@ const (
 	ofLate = time.Minute
 )
 
-// begun are the FleetWorkloads on the way to what their specs say: the last pass has left them neither Ready nor Stalled.
+// begun are the FleetWorkloads on the way to what their specs say: the last pass has left them neither Ready nor Stalled, nor with clusters alone to wait
+// for that cannot be reached.
 type begun struct {
 	mu sync.Mutex
 	by map[types.NamespacedName]unanswered
+	// edited are those that somebody has edited since the last pass, with the generation.
+	edited map[types.NamespacedName]int64
 }
 
-// unanswered is in how many of its clusters a FleetWorkload is not applied yet, since when it is on its way, and when that number last fell.
+// unanswered is in how many of its clusters that can be reached a FleetWorkload is not applied yet, since when it is on its way, and when that number last fell.
 type unanswered struct {
 	clusters       int32
 	since, answers time.Time
@@ -161,16 +164,20 @@ func (u unanswered) counts(now time.Time) time.Duration {
 
 // note takes the status that a pass has left.
 func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStatus, now time.Time) {
-	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
-		b.forget(key)
-		return
-	}
 	var clusters int32
 	if c := status.ClusterSummary; c != nil {
-		clusters = max(0, pointer.Deref(c.Total, 0)-pointer.Deref(c.Applied, 0))
+		clusters = max(0, pointer.Deref(c.Total, 0)-pointer.Deref(c.Applied, 0)-pointer.Deref(c.Stale, 0))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.edited[key] <= pointer.Deref(status.ObservedGeneration, 0) {
+		delete(b.edited, key)
+	}
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) ||
+		clusters == 0 && find(status.Conditions, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonStale {
+		delete(b.by, key)
+		return
+	}
 	if b.by == nil {
 		b.by = map[types.NamespacedName]unanswered{}
 	}
@@ -230,19 +237,34 @@ func (b *begun) forget(key types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.by, key)
+	delete(b.edited, key)
 }
 
-// stage tells whether a FleetWorkload is on its way, or waits for its turn to begin.
+// edit notes an edit, which the next pass is to see.
+func (b *begun) edit(key types.NamespacedName, generation int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.edited == nil {
+		b.edited = map[types.NamespacedName]int64{}
+	}
+	b.edited[key] = generation
+}
+
+// stage tells whether a FleetWorkload is on its way, was edited, or waits for its turn to begin.
 func (b *begun) stage(key types.NamespacedName) fair.Stage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch u, known := b.by[key]; {
-	case !known:
-		return fair.Other
-	case u.waits:
+	u, known := b.by[key]
+	_, edited := b.edited[key]
+	switch {
+	case known && !u.waits:
+		return fair.Begun
+	case edited:
+		return fair.Edited
+	case known:
 		return fair.New
 	default:
-		return fair.Begun
+		return fair.Other
 	}
 }
 

@@ -359,6 +359,70 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// TestAnEditGoesFirst: the pass that carries an edit out does not wait for those that a cluster brings which all others have, too. It does so once.
+func TestAnEditGoesFirst(t *testing.T) {
+	for name, edit := range map[string]func(fw *v1alpha1.FleetWorkload){
+		"the spec":      func(fw *v1alpha1.FleetWorkload) { fw.Generation++ },
+		"an annotation": func(fw *v1alpha1.FleetWorkload) { fw.Annotations = map[string]string{"a": "b"} },
+		"the status":    func(fw *v1alpha1.FleetWorkload) { fw.Status.Ready = "1/3" },
+	} {
+		r := &Reconciler{Client: fake.NewFakeClient(), Clock: clock.RealClock{}, Concurrency: 8}
+		q := r.options().NewQueue("", r.options().RateLimiter)
+		for i := range 50 {
+			q.Add(request("a", fmt.Sprint(i)))
+		}
+		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "30", UID: "u", Generation: 1, ResourceVersion: "1"}}
+		edited := fw.DeepCopy()
+		edit(edited)
+		edited.ResourceVersion = "2"
+		r.matters(event.UpdateEvent{ObjectOld: fw, ObjectNew: edited})
+		req := request("a", "30")
+		q.Add(req)
+		first, _ := q.Get()
+		if is, want := first == req, name != "the status"; is != want {
+			t.Errorf("%s is edited, and the first is %s", name, first)
+		}
+		seen := edited.Generation - 1
+		if r.begun.note(req.NamespacedName, v1alpha1.FleetWorkloadStatus{ObservedGeneration: &seen, Conditions: ready()}, time.Now()); name != "the status" && r.stage(req) != fair.Edited {
+			t.Errorf("%s is edited, and a pass from before is enough", name)
+		}
+		seen++
+		if r.begun.note(req.NamespacedName, v1alpha1.FleetWorkloadStatus{ObservedGeneration: &seen, Conditions: ready()}, time.Now()); r.stage(req) != fair.Other {
+			t.Errorf("%s was edited, and goes before others for ever", name)
+		}
+		q.ShutDown()
+	}
+}
+
+func ready() []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}}
+}
+
+// TestALostClusterIsNotAwaited: who waits for clusters alone that cannot be reached is not on its way, and makes nobody wait.
+func TestALostClusterIsNotAwaited(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied, stale int32
+		unanswered     int32
+		begun          bool
+	}{
+		"one of a hundred is lost":              {applied: 99, stale: 1},
+		"one is lost, and others are to answer": {applied: 50, stale: 1, unanswered: 49, begun: true},
+		"all are lost":                          {stale: 100},
+	} {
+		b, total, now := &begun{}, int32(100), time.Now()
+		status := v1alpha1.FleetWorkloadStatus{
+			ClusterSummary: &v1alpha1.ClusterSummary{Total: &total, Applied: &c.applied, Stale: &c.stale},
+			Conditions:     []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStale}},
+		}
+		key := request("a", "b").NamespacedName
+		b.note(key, status, now)
+		others, unanswered := b.others(request("a", "c").NamespacedName, now)
+		if is := b.stage(key) == fair.Begun; is != c.begun || is != (others == 1) || unanswered != c.unanswered || b.unanswered(key) != c.unanswered {
+			t.Errorf("%s: begun %t, %d others, %d unanswered", name, is, others, unanswered)
+		}
+	}
+}
+
 // TestWhatIsHeldIsSentNothing: while enough is under way in its namespace, a new FleetWorkload has its clusters chosen and said, and is sent nothing before its turn.
 // Then its answers count from there. A small one waits only while twice as much is under way.
 func TestWhatIsHeldIsSentNothing(t *testing.T) {

@@ -80,6 +80,9 @@ func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[Backend
 func (r *Reconciler) matters(e event.UpdateEvent) bool {
 	before, was := e.ObjectOld.(*v1alpha1.FleetWorkload)
 	now, is := e.ObjectNew.(*v1alpha1.FleetWorkload)
+	if was && is && (before.Generation != now.Generation || !equality.Semantic.DeepEqual(before.Annotations, now.Annotations)) {
+		r.begun.edit(client.ObjectKeyFromObject(now), now.Generation) // its pass goes before those that others' news bring
+	}
 	switch {
 	case !was || !is || before.ResourceVersion == now.ResourceVersion:
 		return true

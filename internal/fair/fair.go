@@ -12,8 +12,8 @@ import (
 // free one. The price is that these stay idle while nobody else comes.
 //
 // Within a namespace, what has begun goes before the rest, so that the first is through early although hundreds wait; and each fourth time the
-// rest, so that it waits at most four times as long as without the others. Among each of the two, who comes first goes first. What is new can be
-// held back, namespace by namespace.
+// rest, so that it waits at most four times as long as without the others. In the same way what was edited goes before the rest of the rest: somebody
+// waits for it. Among each of the three, who comes first goes first. What is new can be held back, namespace by namespace.
 //
 // Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over, and those that are held
 // back. What is kept of a namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.
@@ -35,15 +35,17 @@ type Queue[T comparable] struct {
 type Stage int
 
 const (
-	// Other is neither of the two.
+	// Other is none of the three.
 	Other Stage = iota
 	// New is what begins with its turn.
 	New
+	// Edited is what somebody has edited, and has not begun.
+	Edited
 	// Begun is what is on its way.
 	Begun
 )
 
-// inARow is how many that have begun go one after another while some wait that have not.
+// inARow is how many that have begun go one after another while some wait that have not, and how many that were edited while others wait.
 const inARow = 3
 
 // line is what is known of one namespace.
@@ -51,9 +53,9 @@ type line[T comparable] struct {
 	namespace string
 	// waits are those that wait, by their stage.
 	waits [Begun + 1][]place[T]
-	// row is how many that have begun went since the last that had not, at most inARow.
-	row     int
-	workers int
+	// row is how many that have begun went since the last that had not, and edits how many that were edited since the last of the rest; at most inARow.
+	row, edits int
+	workers    int
 }
 
 // place is an item that waits, and its number among all that have come.
@@ -62,16 +64,27 @@ type place[T comparable] struct {
 	came int
 }
 
-func (l *line[T]) waiting() int { return len(l.waits[Other]) + len(l.waits[New]) + len(l.waits[Begun]) }
+func (l *line[T]) waiting() (n int) {
+	for _, waits := range l.waits {
+		n += len(waits)
+	}
+	return n
+}
 
 // next is the stage whose first is next: something new, though it is held, when there is nothing else.
 func (l *line[T]) next(held bool) Stage {
-	others, news, begun := l.waits[Other], l.waits[New], l.waits[Begun]
+	others, news := l.waits[Other], l.waits[New]
 	rest := Other
 	if len(others) == 0 || !held && len(news) > 0 && news[0].came < others[0].came {
 		rest = New
 	}
-	if len(begun) > 0 && (l.row < inARow || len(l.waits[rest]) == 0 || rest == New && held) {
+	before := func(stage Stage, row int) bool {
+		return len(l.waits[stage]) > 0 && (row < inARow || len(l.waits[rest]) == 0 || rest == New && held)
+	}
+	if before(Edited, l.edits) {
+		rest = Edited
+	}
+	if before(Begun, l.row) {
 		return Begun
 	}
 	return rest
@@ -79,8 +92,13 @@ func (l *line[T]) next(held bool) Stage {
 
 func (l *line[T]) pop(held bool) T {
 	stage := l.next(held)
-	if l.row = min(l.row+1, inARow); stage != Begun {
-		l.row = 0
+	switch stage {
+	case Begun:
+		l.row = min(l.row+1, inARow)
+	case Edited:
+		l.row, l.edits = 0, min(l.edits+1, inARow)
+	case Other, New:
+		l.row, l.edits = 0, 0
 	}
 	from := &l.waits[stage]
 	item := (*from)[0].item
@@ -98,21 +116,33 @@ func NewQueue[T comparable](workers int, of func(T) string, stage func(T) Stage)
 	return &Queue[T]{of: of, stage: stage, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
 }
 
-// Touch leaves an item that waits where it is, unless it was new and is no longer, such as one that is deleted before it has begun: that goes by when
-// it came among those that are not held back.
+// Touch leaves an item that waits where it is, unless it is edited meanwhile, or was new and is no longer, such as one that is deleted before it has
+// begun: that goes by when it came among those that are not held back.
 func (q *Queue[T]) Touch(item T) {
 	l := q.lines[q.of(item)]
-	if l == nil || len(l.waits[New]) == 0 || q.stage(item) != Other {
+	if l == nil {
 		return
 	}
-	news, others := l.waits[New], l.waits[Other]
-	i := slices.IndexFunc(news, func(p place[T]) bool { return p.item == item })
+	switch stage := q.stage(item); stage {
+	case Edited:
+		l.move(item, Other, stage)
+		l.move(item, New, stage)
+	case Other:
+		l.move(item, New, stage)
+	case New, Begun:
+	}
+}
+
+// move lets an item wait elsewhere, by when it came, if it waits there.
+func (l *line[T]) move(item T, from, to Stage) {
+	i := slices.IndexFunc(l.waits[from], func(p place[T]) bool { return p.item == item })
 	if i < 0 {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(others, news[i].came, func(p place[T], came int) int { return cmp.Compare(p.came, came) })
-	l.waits[Other] = slices.Insert(others, at, news[i])
-	l.waits[New] = slices.Delete(news, i, i+1)
+	moved := l.waits[from][i]
+	at, _ := slices.BinarySearchFunc(l.waits[to], moved.came, func(p place[T], came int) int { return cmp.Compare(p.came, came) })
+	l.waits[to] = slices.Insert(l.waits[to], at, moved)
+	l.waits[from] = slices.Delete(l.waits[from], i, i+1)
 }
 
 // Push lets an item wait.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// newQueue's items are such as a1, the first of the namespace a, a2!, which has begun, and a3?, which is not new.
+// newQueue's items are such as a1, the first of the namespace a, a2!, which has begun, a3*, which is edited, and a4?, which is not new.
 func newQueue(workers int) *Queue[string] {
 	return NewQueue(workers, func(item string) string { return item[:1] }, stage)
 }
@@ -19,6 +19,8 @@ func stage(item string) Stage {
 	switch {
 	case strings.HasSuffix(item, "!"):
 		return Begun
+	case strings.HasSuffix(item, "*"):
+		return Edited
 	case strings.HasSuffix(item, "?"):
 		return Other
 	}
@@ -52,6 +54,11 @@ func TestOrder(t *testing.T) {
 		{"what is neither new nor begun is not held", 8, "[ +a1 +a2? +b1 +a3! > > > ] > >", "a3! a2? - b1 a1"},
 		{"what is neither new nor begun goes in its turn", 8, "+a1 +a2? +a3 > > >", "a1 a2? a3"},
 		{"what is held in one namespace holds up no other", 8, "(a +a1 +b1 +a2! +a3 > > > ] > >", "a2! b1 - a1 a3"},
+		{"what is edited goes before the rest", 8, "+a1? +a2 +a3* +a4* > > > >", "a3* a4* a1? a2"},
+		{"what has begun goes before what is edited", 8, "+a1* +a2! > >", "a2! a1*"},
+		{"what is edited goes each fourth time", 8, "+a1? +a2* +a3! +a4! +a5! +a6! > > > > >", "a3! a4! a5! a2* a6!"},
+		{"beside what is edited the rest goes each fourth time", 8, "+a1? +a2* +a3* +a4* +a5* > > > > >", "a2* a3* a4* a1? a5*"},
+		{"what is edited is not held, and what is held goes in no fourth turn", 8, "[ +a1 +a2* +a3* +a4* +a5* > > > > > -a2* > ] >", "a2* a3* a4* a5* - - a1"},
 		{"nobody works on it: nothing is freed", 2, "+a1 +a2 +b1 > > -b1 -c1 > -a1 >", "a1 b1 - a2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,23 +89,23 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestTouch: what is no longer new before it had its turn is not held any more, and keeps its place.
+// TestTouch: what is no longer new before it had its turn is not held any more, and keeps its place. What is edited goes before the others.
 func TestTouch(t *testing.T) {
-	stages := map[string]Stage{"a1": New, "a2": Other, "a3": New, "a4": New, "a5": Other, "b1": New}
-	q := NewQueue(8, func(item string) string { return item[:1] }, func(item string) Stage { return stages[item] })
+	stages := map[string]Stage{"a1": New, "a2": Other, "a3": New, "a4": New, "a5": Other, "a6": Other, "a7": New, "b1": New}
+	q := NewQueue(12, func(item string) string { return item[:1] }, func(item string) Stage { return stages[item] })
 	q.Hold(func(string) bool { return true })
-	for _, item := range []string{"a1", "a2", "a3", "a4", "a5", "b1"} {
+	for _, item := range []string{"a1", "a2", "a3", "a4", "a5", "a6", "a7", "b1"} {
 		q.Push(item)
 	}
-	stages["a3"] = Other
-	for _, item := range []string{"a1", "a2", "a3", "b1", "c1"} {
+	stages["a3"], stages["a6"], stages["a7"] = Other, Edited, Edited
+	for _, item := range []string{"a7", "a1", "a2", "a3", "a6", "a6", "b1", "c1"} {
 		q.Touch(item)
 	}
 	var got []string
 	for q.Ready() {
 		got = append(got, q.Pop())
 	}
-	if got := strings.Join(got, " "); got != "a2 a3 a5" || q.Len() != 3 {
+	if got := strings.Join(got, " "); got != "a6 a7 a2 a3 a5" || q.Len() != 3 {
 		t.Errorf("%s, and %d wait", got, q.Len())
 	}
 }
@@ -185,10 +192,10 @@ type history struct {
 	held map[string]bool
 	// row counts by namespace those that have begun and went while one waited that has not.
 	row map[string]int
-	// begunWent counts them whoever waited.
-	begunWent map[string]int
-	has       map[string]int
-	working   []string
+	// begunWent counts them whoever waited. editRow and editsWent are the same for what was edited, and the rest of the rest.
+	begunWent, editRow, editsWent map[string]int
+	has                           map[string]int
+	working                       []string
 	// ahead counts by who waits whom it saw go first.
 	ahead         map[string]map[string]int
 	pushed, taken int
@@ -199,7 +206,7 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 	workers := 1 + r.IntN(10)
 	h := &history{
 		held: map[string]bool{}, t: t, q: newQueue(workers), rand: r, workers: workers, namespaces: 1 + r.IntN(12),
-		waiting: map[string][]string{}, row: map[string]int{}, begunWent: map[string]int{}, has: map[string]int{}, ahead: map[string]map[string]int{},
+		waiting: map[string][]string{}, row: map[string]int{}, begunWent: map[string]int{}, editRow: map[string]int{}, editsWent: map[string]int{}, has: map[string]int{}, ahead: map[string]map[string]int{},
 	}
 	h.q.Hold(func(namespace string) bool { return h.held[namespace] })
 	return h
@@ -213,7 +220,7 @@ func (h *history) step() {
 	switch h.rand.IntN(3) {
 	case 0:
 		namespace := string(rune('a' + h.rand.IntN(h.namespaces)))
-		item := fmt.Sprintf("%s%d%s", namespace, h.pushed, []string{"", "?", "!"}[h.rand.IntN(3)])
+		item := fmt.Sprintf("%s%d%s", namespace, h.pushed, []string{"", "?", "!", "*"}[h.rand.IntN(4)])
 		h.q.Push(item)
 		h.q.Touch(item)
 		h.waiting[namespace] = append(h.waiting[namespace], item)
@@ -279,32 +286,42 @@ func (h *history) take() {
 	}
 }
 
-// inLine wants an item to be the first of its namespace that has begun, or that has not, and is not held back: that one at the latest after three of the others.
+// inLine wants an item to be the first of its namespace that has begun, that was edited, or that is neither, and is not held back: of these the
+// latter at the latest after three of the former.
 func (h *history) inLine(namespace, item string) {
 	line := h.goes(namespace)
 	if len(line) == 0 {
 		line = h.waiting[namespace] // there is nothing else
 	}
-	same := func(other string) bool { return begun(other) == begun(item) }
+	edited := func(other string) bool { return stage(other) == Edited }
+	same := func(other string) bool { return begun(other) == begun(item) && edited(other) == edited(item) }
 	if i := slices.IndexFunc(line, same); i < 0 || line[i] != item {
 		h.t.Fatalf("%s, of %v", item, line)
 	}
-	others := slices.ContainsFunc(line, func(other string) bool { return !same(other) })
-	switch {
-	case begun(item) && others:
-		if h.row[namespace]++; h.row[namespace] > inARow {
-			h.t.Errorf("%s is the %dth in a row that has begun, of %v", item, h.row[namespace], h.waiting[namespace])
-		}
-	case !begun(item):
-		if others && h.begunWent[namespace] < inARow {
-			h.t.Errorf("%s goes before those that have begun, after %d of them, of %v", item, h.begunWent[namespace], h.waiting[namespace])
-		}
-		h.row[namespace] = 0
+	h.fourth(item, namespace, line, begun, h.row, h.begunWent)
+	if !begun(item) {
+		h.fourth(item, namespace, slices.DeleteFunc(slices.Clone(line), begun), edited, h.editRow, h.editsWent)
 	}
-	if begun(item) {
-		h.begunWent[namespace]++
+}
+
+// fourth wants those that go first to do so, and each fourth time one of the others.
+func (h *history) fourth(item, namespace string, line []string, first func(string) bool, row, went map[string]int) {
+	others := slices.ContainsFunc(line, func(other string) bool { return first(other) != first(item) })
+	switch {
+	case first(item) && others:
+		if row[namespace]++; row[namespace] > inARow {
+			h.t.Errorf("%s is the %dth in a row that goes first, of %v", item, row[namespace], h.waiting[namespace])
+		}
+	case !first(item):
+		if others && went[namespace] < inARow {
+			h.t.Errorf("%s goes before those that go first, after %d of them, of %v", item, went[namespace], h.waiting[namespace])
+		}
+		row[namespace] = 0
+	}
+	if first(item) {
+		went[namespace]++
 	} else {
-		h.begunWent[namespace] = 0
+		went[namespace] = 0
 	}
 }
 
@@ -323,7 +340,7 @@ func (h *history) done() {
 func BenchmarkQueue(b *testing.B) {
 	for _, namespaces := range []int{1, 100, 10000} {
 		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
-			q := NewQueue(8, func(item int) string { return fmt.Sprint(item % namespaces) }, func(item int) Stage { return Stage(item % 3) })
+			q := NewQueue(8, func(item int) string { return fmt.Sprint(item % namespaces) }, func(item int) Stage { return Stage(item % 4) })
 			for i := range 10000 {
 				q.Push(i)
 			}
