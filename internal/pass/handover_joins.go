@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
+	"github.com/fleetworkload/fleetworkload/backends"
 	"github.com/fleetworkload/fleetworkload/internal/migration"
 	"github.com/fleetworkload/fleetworkload/internal/placement"
 )
@@ -88,12 +89,12 @@ func (d *Decision) joining(before int32, idle []v1alpha1.MigrationClusterStatus)
 // sharing are those of the idle clusters that get any of a number, when it is divided over them and those of the migration; none when it cannot be.
 func (d *Decision) sharing(replicas int32, idle []v1alpha1.MigrationClusterStatus) (sharing []v1alpha1.MigrationClusterStatus) {
 	listed, away := d.handed()
-	fleet := *d.fleet
+	var more []backends.Cluster
 	for _, c := range idle {
 		cluster, _ := d.handOver.source.fleet.Get(c.Name)
-		listed, fleet = append(listed, c.Name), withCluster(fleet, cluster)
+		listed, more = append(listed, c.Name), append(more, cluster)
 	}
-	shares, err := d.divideOver(d.work.plan.Of(replicas), fleet, listed, away)
+	shares, err := d.divideOver(d.work.plan.Of(replicas), withClusters(*d.fleet, more), listed, away)
 	for _, c := range idle {
 		if err == nil && shares[c.Name] > 0 {
 			sharing = append(sharing, c)

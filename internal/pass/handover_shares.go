@@ -30,16 +30,16 @@ func (d *Decision) divideOver(p *plan.Plan, fleet backends.Fleet, listed, away [
 		maps.Copy(keep, shares)
 		return keep, err
 	}
-	// Weights may count those away; no more than their names is known.
+	var unlisted []backends.Cluster // weights may count them; no more than their names is known
 	for _, name := range away {
-		fleet = withCluster(fleet, backends.Cluster{Name: name})
+		unlisted = append(unlisted, backends.Cluster{Name: name})
 	}
-	return p.Shares(fleet, slices.Concat(listed, away), current)
+	return p.Shares(withClusters(fleet, unlisted), slices.Concat(listed, away), current)
 }
 
-// withCluster is a fleet with one more cluster.
-func withCluster(fleet backends.Fleet, cluster backends.Cluster) backends.Fleet {
-	fleet.Clusters = append(slices.Clone(fleet.Clusters), cluster)
+// withClusters is a fleet with some clusters more.
+func withClusters(fleet backends.Fleet, more []backends.Cluster) backends.Fleet {
+	fleet.Clusters = slices.Concat(fleet.Clusters, more)
 	slices.SortFunc(fleet.Clusters, func(a, b backends.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return fleet
 }
