@@ -227,11 +227,21 @@ func (o *Oracle) Differs(k history.Key) string {
 }
 
 // unheld is what the newest version asks for under the newest facts. It may be carried out, however much that takes away of what the version came to
-// under earlier facts, while the version itself has not been carried out and little is taken away of what ran before it.
+// under earlier facts, while the version itself has not been carried out and its edit excuses what goes of what ran before.
 func (o *Oracle) unheld(w *workload) (after share.Shares, may bool) {
 	m, v := w.marks[len(w.marks)-1], w.last()
 	after = share.Of(w.key, v.spec, o.Facts())
-	return after, len(w.versions)-1 > m.version && !share.Held(o.ran(w, m), after)
+	return after, len(w.versions)-1 > m.version && o.excuses(w, m, after, o.Facts())
+}
+
+// excuses tells whether an edit that is not carried out yet may come to these shares: little of what ran before it goes, or little would go by
+// these facts alone. What the facts were when it was written is known to nobody who was away then.
+func (o *Oracle) excuses(w *workload, m mark, after share.Shares, facts history.Facts) bool {
+	ran := o.ran(w, m)
+	if !share.Held(ran, after) {
+		return true
+	}
+	return len(after) > 0 && !share.Held(ran, share.Of(w.key, w.versions[m.version].spec, facts))
 }
 
 // ran is what ran when a workload was settled.

@@ -422,6 +422,45 @@ func TestARemovalBesideAnEdit(t *testing.T) {
 		c.object("b", 3)
 		c.guilty("to 3 of")
 	})
+	for name, tc := range map[string]struct {
+		before, after func(*history.Spec)
+		gone          []string
+		guilty        string
+	}{
+		"that chooses otherwise, before a label goes": {func(*history.Spec) {}, byLabel, []string{"a"}, ""},
+		"that chooses otherwise by the same labels":   {byLabel, func(s *history.Spec) { s.Clusters.Exclude = []string{"d"} }, []string{"a"}, "to 3 of"},
+		"that chooses as before":                      {byLabel, func(s *history.Spec) { s.Pods.Image = "2" }, []string{"a"}, "to 3 of"},
+		"that chooses none any more":                  {func(*history.Spec) {}, byLabel, []string{"b", "c", "a"}, "the object was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourt(t)
+			c.edit("create", func(s *history.Spec) {
+				*s = history.Spec{Backend: history.Karmada, Replicas: 6, Divided: true, Pods: history.Template{Image: "1", Env: "info"}}
+				most(s)
+				tc.before(s)
+			})
+			c.runs(map[string]int{"a": 4, "b": 1, "c": 1})
+			c.edit("edit", tc.after)
+			for _, cluster := range tc.gone {
+				c.unlabel(cluster)
+			}
+			if len(tc.gone) == 1 {
+				c.object("b", 3)
+			} else {
+				c.ObjectGone("a", web, "o-a", c.live())
+			}
+			if tc.guilty != "" {
+				c.guilty(tc.guilty)
+				return
+			}
+			c.innocent("the edit asks for it")
+			c.ObjectGone("a", web, "o-a", c.live())
+			for range 4 {
+				c.podGoes("a")
+			}
+			c.runs(map[string]int{"b": 3, "c": 3})
+		})
+	}
 }
 
 // A person has to confirm what takes most of it away, and no more.

@@ -118,7 +118,7 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 		}
 	}
 	facts := o.relevant(w, in)
-	ran := o.ran(w, mark{version: in.first, fact: in.firstFact})
+	start := mark{version: in.first, fact: in.firstFact}
 	for _, i := range asking {
 		seen := map[int]bool{}
 		for _, j := range asking {
@@ -136,7 +136,8 @@ func (o *Oracle) compute(w *workload, in window) []outcome {
 				}
 				all = append(all, o.under(w, &spec, later.base, o.seen(w.key, in.firstFact, f), reason)...)
 				// As long as an edit has not been carried out, a removal is measured by what ran before it.
-				if after := share.Of(w.key, spec, o.facts[f].clusters); max(i, j) > in.first && !share.Held(ran, after) {
+				after := share.Of(w.key, spec, o.facts[f].clusters)
+				if max(i, j) > in.first && o.excuses(w, start, after, o.facts[f].clusters) {
 					all = append(all, outcome{spec: &spec, shares: after, why: reason})
 				}
 			}
