@@ -137,7 +137,7 @@ const (
 type begun struct {
 	mu sync.Mutex
 	by map[types.NamespacedName]unanswered
-	// edited are those that somebody has edited since the last pass, with the generation.
+	// edited are those that somebody has created, edited or deleted since the last pass, with the generation.
 	edited map[types.NamespacedName]int64
 }
 
@@ -164,17 +164,14 @@ func (u unanswered) counts(now time.Time) time.Duration {
 
 // note takes the status that a pass has left.
 func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStatus, now time.Time) {
-	var clusters int32
-	if c := status.ClusterSummary; c != nil {
-		clusters = max(0, pointer.Deref(c.Total, 0)-pointer.Deref(c.Applied, 0)-pointer.Deref(c.Stale, 0))
-	}
+	clusters := toAnswer(status)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.edited[key] <= pointer.Deref(status.ObservedGeneration, 0) {
 		delete(b.edited, key)
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) ||
-		clusters == 0 && find(status.Conditions, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonStale {
+		awaitsUnreachable(status) {
 		delete(b.by, key)
 		return
 	}
@@ -194,6 +191,20 @@ func (b *begun) note(key types.NamespacedName, status v1alpha1.FleetWorkloadStat
 	}
 	u.clusters, u.waits = clusters, false
 	b.by[key] = u
+}
+
+// toAnswer is on how many of the clusters that can be reached the manifest is not.
+func toAnswer(status v1alpha1.FleetWorkloadStatus) int32 {
+	c := status.ClusterSummary
+	if c == nil {
+		return 0
+	}
+	return max(0, pointer.Deref(c.Total, 0)-pointer.Deref(c.Applied, 0)-pointer.Deref(c.Stale, 0))
+}
+
+// awaitsUnreachable tells whether clusters that cannot be reached are all that is waited for.
+func awaitsUnreachable(status v1alpha1.FleetWorkloadStatus) bool {
+	return toAnswer(status) == 0 && find(status.Conditions, v1alpha1.ConditionReady).Reason == v1alpha1.ReasonStale
 }
 
 // wait has a FleetWorkload whose clusters are chosen wait for its turn. A small one waits for none while there is room for it.

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -324,71 +323,75 @@ func TestWhatBeginsWaitsForAnswers(t *testing.T) {
 
 // TestStage: a FleetWorkload that waits for its turn is not held back any more when it is edited or deleted; nor is any other.
 func TestStage(t *testing.T) {
-	of := func(name string, seen int64, deleted bool) *v1alpha1.FleetWorkload {
-		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Generation: 2}}
-		if deleted {
-			fw.DeletionTimestamp, fw.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
-		}
-		fw.Status.ObservedGeneration = &seen
-		return fw
-	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	r := &Reconciler{Clock: clock.RealClock{}, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		of("new", 0, false), of("waits", 2, false), of("not placed", 2, false), of("begun", 2, false), of("edited", 1, false), of("deleted", 2, true),
-	).Build()}
+	b := &begun{}
 	lots := int32(manyAnswers)
-	for _, name := range []string{"waits", "not placed", "begun", "edited", "deleted", "gone"} {
+	for _, name := range []string{"waits", "not placed", "begun", "edited"} {
 		status := v1alpha1.FleetWorkloadStatus{}
 		if name != "not placed" {
 			status.ClusterSummary = &v1alpha1.ClusterSummary{Total: &lots}
 		}
-		r.begun.note(request("a", name).NamespacedName, status, time.Now())
+		b.note(request("a", name).NamespacedName, status, time.Now())
 		if name != "begun" {
-			r.begun.wait(request("a", name).NamespacedName, time.Now())
+			b.wait(request("a", name).NamespacedName, time.Now())
 		}
 	}
+	b.edit(request("a", "edited").NamespacedName, 2)
 	for name, want := range map[string]fair.Stage{
-		"new": fair.Other, "not placed": fair.Begun, "waits": fair.New, "begun": fair.Begun, "edited": fair.Other, "deleted": fair.Other, "gone": fair.Other,
+		"none": fair.Other, "not placed": fair.Begun, "waits": fair.New, "begun": fair.Begun, "edited": fair.Edited,
 	} {
-		if got := r.stage(request("a", name)); got != want {
+		if got := b.stage(request("a", name).NamespacedName); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}
 }
 
-// TestAnEditGoesFirst: the pass that carries an edit out does not wait for those that a cluster brings which all others have, too. It does so once.
+// TestAnEditGoesFirst: the pass that carries an edit out, also the first and the last one, does not wait for those that a cluster brings which all others have,
+// too. It does so once.
 func TestAnEditGoesFirst(t *testing.T) {
-	for name, edit := range map[string]func(fw *v1alpha1.FleetWorkload){
-		"the spec":      func(fw *v1alpha1.FleetWorkload) { fw.Generation++ },
-		"an annotation": func(fw *v1alpha1.FleetWorkload) { fw.Annotations = map[string]string{"a": "b"} },
-		"the status":    func(fw *v1alpha1.FleetWorkload) { fw.Status.Ready = "1/3" },
+	updated := func(edit func(fw *v1alpha1.FleetWorkload)) func(r *Reconciler, fw *v1alpha1.FleetWorkload) {
+		return func(r *Reconciler, fw *v1alpha1.FleetWorkload) {
+			before := fw.DeepCopy()
+			edit(fw)
+			fw.ResourceVersion = "2"
+			r.matters(event.UpdateEvent{ObjectOld: before, ObjectNew: fw})
+		}
+	}
+	seen := func(generation int64) func(r *Reconciler, fw *v1alpha1.FleetWorkload) {
+		return func(r *Reconciler, fw *v1alpha1.FleetWorkload) {
+			fw.Status.ObservedGeneration = &generation
+			r.comes(event.CreateEvent{Object: fw})
+		}
+	}
+	for name, c := range map[string]struct {
+		happens func(r *Reconciler, fw *v1alpha1.FleetWorkload)
+		first   bool
+	}{
+		"the spec is edited":           {updated(func(fw *v1alpha1.FleetWorkload) { fw.Generation++ }), true},
+		"an annotation is edited":      {updated(func(fw *v1alpha1.FleetWorkload) { fw.Annotations = map[string]string{"a": "b"} }), true},
+		"the status is written":        {updated(func(fw *v1alpha1.FleetWorkload) { fw.Status.Ready = "1/3" }), false},
+		"it is created":                {func(r *Reconciler, fw *v1alpha1.FleetWorkload) { r.comes(event.CreateEvent{Object: fw}) }, true},
+		"it was edited while we slept": {seen(4), true},
+		"it is there after a restart":  {seen(5), false},
+		"it is gone":                   {func(r *Reconciler, fw *v1alpha1.FleetWorkload) { r.goes(event.DeleteEvent{Object: fw}) }, true},
 	} {
-		r := &Reconciler{Client: fake.NewFakeClient(), Clock: clock.RealClock{}, Concurrency: 8}
+		r := &Reconciler{Clock: clock.RealClock{}, Concurrency: 8}
 		q := r.options().NewQueue("", r.options().RateLimiter)
 		for i := range 50 {
 			q.Add(request("a", fmt.Sprint(i)))
 		}
-		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "30", UID: "u", Generation: 1, ResourceVersion: "1"}}
-		edited := fw.DeepCopy()
-		edit(edited)
-		edited.ResourceVersion = "2"
-		r.matters(event.UpdateEvent{ObjectOld: fw, ObjectNew: edited})
+		fw := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "30", UID: "u", Generation: 5, ResourceVersion: "1"}}
+		c.happens(r, fw)
 		req := request("a", "30")
 		q.Add(req)
-		first, _ := q.Get()
-		if is, want := first == req, name != "the status"; is != want {
-			t.Errorf("%s is edited, and the first is %s", name, first)
+		if first, _ := q.Get(); first == req != c.first {
+			t.Errorf("%s, and the first is %s", name, first)
 		}
-		seen := edited.Generation - 1
-		if r.begun.note(req.NamespacedName, v1alpha1.FleetWorkloadStatus{ObservedGeneration: &seen, Conditions: ready()}, time.Now()); name != "the status" && r.stage(req) != fair.Edited {
-			t.Errorf("%s is edited, and a pass from before is enough", name)
+		before, now := fw.Generation-1, fw.Generation
+		if r.begun.note(req.NamespacedName, v1alpha1.FleetWorkloadStatus{ObservedGeneration: &before, Conditions: ready()}, time.Now()); c.first && r.begun.stage(req.NamespacedName) != fair.Edited {
+			t.Errorf("%s, and a pass from before is enough", name)
 		}
-		seen++
-		if r.begun.note(req.NamespacedName, v1alpha1.FleetWorkloadStatus{ObservedGeneration: &seen, Conditions: ready()}, time.Now()); r.stage(req) != fair.Other {
-			t.Errorf("%s was edited, and goes before others for ever", name)
+		if r.begun.note(req.NamespacedName, v1alpha1.FleetWorkloadStatus{ObservedGeneration: &now, Conditions: ready()}, time.Now()); r.begun.stage(req.NamespacedName) != fair.Other {
+			t.Errorf("%s, and it goes before others for ever", name)
 		}
 		q.ShutDown()
 	}
@@ -454,7 +457,7 @@ func TestWhatIsHeldIsSentNothing(t *testing.T) {
 				}
 				w.backend.Step() // it chooses the clusters
 			}
-			if stage := w.stage(reconcile.Request{NamespacedName: key}); stage == fair.New != held {
+			if stage := w.begun.stage(key); stage == fair.New != held {
 				t.Errorf("its stage is %d, held %t", stage, held)
 			}
 			if w.backend.Step(); held && len(w.uids()) > 0 {
@@ -601,7 +604,7 @@ func TestMore(t *testing.T) {
 // does not.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{Client: fake.NewFakeClient(), Clock: clock.RealClock{}, Concurrency: 8}
+		r := &Reconciler{Clock: clock.RealClock{}, Concurrency: 8}
 		options := r.options()
 		q := options.NewQueue("", options.RateLimiter)
 		defer q.ShutDown()
@@ -719,9 +722,15 @@ func TestNumbersAloneWait(t *testing.T) {
 		kept := func(s *v1alpha1.FleetWorkloadStatus) {
 			s.SpecRevision = &v1alpha1.SpecRevision{Number: pointer.To[int64](2)}
 		}
+		lost := func(of int32) func(*v1alpha1.FleetWorkloadStatus) {
+			return func(s *v1alpha1.FleetWorkloadStatus) {
+				s.ClusterSummary.Applied, s.ClusterSummary.Stale, s.Conditions[0].Reason = &of, pointer.To[int32](1), v1alpha1.ReasonStale
+			}
+		}
 		for name, c := range map[string]struct {
 			applied int32
 			rows    int
+			was     func(*v1alpha1.FleetWorkloadStatus)
 			change  func(*v1alpha1.FleetWorkloadStatus)
 			others  int
 			stuck   bool
@@ -746,6 +755,9 @@ func TestNumbersAloneWait(t *testing.T) {
 			"kept alone, beside another":             {words: true, others: 1, later: longestPace - time.Second/2, change: kept},
 			"applied everywhere, beside many others": {applied: 81, others: 10, later: numbersPace + 10*paceForOthers - time.Second/2, change: applied},
 			"ready, beside many others":              {applied: 81, others: 10, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Status = metav1.ConditionTrue }},
+			"on all but one that is lost":            {applied: 81, reason: v1alpha1.ReasonStale, others: 10, change: lost(99)},
+			"on most but one that is lost":           {applied: 81, reason: v1alpha1.ReasonStale, others: 10, later: numbersPace + 10*paceForOthers - time.Second/2, change: lost(98)},
+			"as before, but one that is lost":        {words: true, was: lost(99), others: 10, later: numbersPace + 10*paceForOthers - time.Second/2},
 			"another revision":                       {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Revision = "r2" }},
 			"another reason":                         {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
 			"many rows":                              {applied: 81, rows: manyAnswers, later: numbersPace - time.Second/2},
@@ -776,6 +788,9 @@ func TestNumbersAloneWait(t *testing.T) {
 				fw.Status = statusOf(81, nil)
 			}
 			fw.Status.Conditions[0].Reason = cmp.Or(c.reason, v1alpha1.ReasonProgressing)
+			if c.was != nil {
+				c.was(&fw.Status)
+			}
 			r.written.remember(fw, time.Now(), false)
 			time.Sleep(time.Second / 2)
 			status := statusOf(c.applied, c.change)

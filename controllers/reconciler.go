@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	pointer "k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,7 +114,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 		}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.FleetWorkload{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: r.matters})).
+		For(&v1alpha1.FleetWorkload{}, builder.WithPredicates(predicate.Funcs{CreateFunc: r.comes, UpdateFunc: r.matters, DeleteFunc: r.goes})).
 		WatchesMetadata(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(r.requestsIn),
 			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Named("fleetworkload").
@@ -127,25 +126,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 
 // options are how passes are run: how many at once, whose is next, and when one that has failed is tried again.
 func (r *Reconciler) options() controller.Options {
+	stage := func(req reconcile.Request) fair.Stage { return r.begun.stage(req.NamespacedName) }
+	hold := func() (func(string) bool, time.Duration) { return r.begun.hold(r.Clock.Now()) }
 	return controller.Options{
 		MaxConcurrentReconciles: r.Concurrency,
-		NewQueue:                newQueue(r.Concurrency, r.stage, func() (func(string) bool, time.Duration) { return r.begun.hold(r.Clock.Now()) }),
+		NewQueue:                newQueue(r.Concurrency, stage, hold),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	}
-}
-
-// stage tells whether a FleetWorkload is on its way, or waits for its turn to begin. It does not wait when it is edited or deleted meanwhile.
-func (r *Reconciler) stage(req reconcile.Request) fair.Stage {
-	stage := r.begun.stage(req.NamespacedName)
-	if stage != fair.New {
-		return stage
-	}
-	fw := &v1alpha1.FleetWorkload{}
-	err := r.Get(context.Background(), req.NamespacedName, fw) //nolint:forbidigo // a queue is given none
-	if err != nil || !fw.DeletionTimestamp.IsZero() || fw.Generation != pointer.Deref(fw.Status.ObservedGeneration, 0) {
-		return fair.Other // its pass sees the error
-	}
-	return fair.New
 }
 
 // Reconcile takes one FleetWorkload one step closer to its spec.

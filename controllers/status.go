@@ -144,7 +144,8 @@ const (
 	longestPace   = 10 * time.Second
 )
 
-// later is for how long the write of a status may wait, 0 when it may not. Decisions are written at once, and what a person waits for.
+// later is for how long the write of a status may wait, 0 when it may not. Decisions are written at once, and what a person waits for: that all clusters
+// have the manifest, which Ready does not say where one cannot be reached.
 func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) time.Duration {
 	key := client.ObjectKeyFromObject(fw)
 	others, many := r.begun.more(key, r.Concurrency, r.Clock.Now()), r.begun.unanswered(key) >= manyAnswers
@@ -168,7 +169,7 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 	before, after := withoutNumbers(was), withoutNumbers(is)
 	before.Conditions, after.Conditions = withoutReports(before.Conditions), withoutReports(after.Conditions)
 	after.Placement = withoutArrivals(before.Placement, after.Placement)
-	if equal := equality.Semantic.DeepEqual; !equal(before, after) || equal(fw.Status, status) {
+	if equal := equality.Semantic.DeepEqual; !equal(before, after) || equal(fw.Status, status) || awaitsUnreachable(status) && !awaitsUnreachable(fw.Status) {
 		return 0
 	}
 	return pace - r.Clock.Now().Sub(r.written.last(key))

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	pointer "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -75,13 +76,27 @@ func (r *Reconciler) told(ctx context.Context, e event.TypedGenericEvent[Backend
 	}
 }
 
+// comes notes a FleetWorkload that is new, or was edited while nobody watched. Its pass goes before those that others' news bring.
+func (r *Reconciler) comes(e event.CreateEvent) bool {
+	if fw, is := e.Object.(*v1alpha1.FleetWorkload); is && fw.Generation != pointer.Deref(fw.Status.ObservedGeneration, 0) {
+		r.begun.edit(client.ObjectKeyFromObject(fw), fw.Generation)
+	}
+	return true
+}
+
+// goes notes a FleetWorkload that is gone: it waits for no turn to begin.
+func (r *Reconciler) goes(e event.DeleteEvent) bool {
+	r.begun.edit(client.ObjectKeyFromObject(e.Object), e.Object.GetGeneration())
+	return true
+}
+
 // matters tells whether a change of a FleetWorkload brings a pass. What a pass has written into the status brings none, unless passes go by it or
 // another one has waited for it; nor does what was before our last write, whose own event is to come, or what a pass has written and gone on with.
 func (r *Reconciler) matters(e event.UpdateEvent) bool {
 	before, was := e.ObjectOld.(*v1alpha1.FleetWorkload)
 	now, is := e.ObjectNew.(*v1alpha1.FleetWorkload)
 	if was && is && (before.Generation != now.Generation || !equality.Semantic.DeepEqual(before.Annotations, now.Annotations)) {
-		r.begun.edit(client.ObjectKeyFromObject(now), now.Generation) // its pass goes before those that others' news bring
+		r.begun.edit(client.ObjectKeyFromObject(now), now.Generation) // as in comes
 	}
 	switch {
 	case !was || !is || before.ResourceVersion == now.ResourceVersion:
