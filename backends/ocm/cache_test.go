@@ -3,6 +3,7 @@ package ocm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -28,6 +29,54 @@ type emptyCache struct{ cache.Cache }
 
 func (emptyCache) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// indexedCache has what a fake API server has.
+type indexedCache struct {
+	cache.Cache
+	hub client.Client
+}
+
+func (c indexedCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.hub.List(ctx, list, opts...)
+}
+
+// TestDelivering: who delivers an object to a cluster is found among those that have the same bucket.
+func TestDelivering(t *testing.T) {
+	manifest := func(name string) map[string]any {
+		return map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": name}}
+	}
+	like := 1 // another one in the bucket of 0
+	for bucket(identity(manifest(fmt.Sprint(like)))) != bucket(identity(manifest("0"))) {
+		like++
+	}
+	var works []client.Object
+	for _, cluster := range []string{"m1", "m2"} {
+		for i := range like + 1 {
+			work := newObject(manifestWorkGVK, cluster, fmt.Sprint("work-", i))
+			work.Object["spec"] = map[string]any{"workload": map[string]any{"manifests": []any{manifest(fmt.Sprint(i))}}}
+			works = append(works, work)
+		}
+	}
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(manifestWorkGVK, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(manifestWorkGVK.GroupVersion().WithKind("ManifestWorkList"), &unstructured.UnstructuredList{})
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(works...).
+		WithIndex(unstructuredOf(manifestWorkGVK), indexObject, indexes()[indexObject]).Build()
+	d := &Driver{cache: indexedCache{hub: hub}}
+	for _, name := range []string{"0", fmt.Sprint(like), "nobody's"} {
+		found, err := d.delivering(t.Context(), "m2", manifest(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, work := range found {
+			names = append(names, work.GetNamespace()+"/"+work.GetName())
+		}
+		if want := []string{"m2/work-" + name}; name == "nobody's" && len(names) > 0 || name != "nobody's" && !slices.Equal(names, want) {
+			t.Errorf("%s: %v", name, names)
+		}
+	}
 }
 
 // A Placement that was deleted is made again once its decisions are gone. They are the last to tell, and their Placement, by

@@ -176,8 +176,7 @@ func foreignCarrier(live *unstructured.Unstructured, c carrier, users companions
 
 // carriedOtherwise tells whether the object is the workload of a FleetWorkload on that cluster.
 func (d *Driver) carriedOtherwise(ctx context.Context, c carrier) (bool, error) {
-	others, err := d.list(ctx, listOf(manifestWorkGVK), client.InNamespace(c.work.GetNamespace()),
-		client.MatchingFields{indexObject: identity(firstManifest(c.work))})
+	others, err := d.delivering(ctx, c.work.GetNamespace(), firstManifest(c.work))
 	if err != nil || len(others) == 0 {
 		return false, err
 	}

@@ -55,8 +55,7 @@ func nameConflict(obj *unstructured.Unstructured) error {
 
 // refuseTwice fails when another FleetWorkload delivers the same object to the cluster. The older one keeps it.
 func (d *Driver) refuseTwice(ctx context.Context, target clusterPlan, live *unstructured.Unstructured) error {
-	others, err := d.list(ctx, listOf(manifestWorkGVK), client.InNamespace(target.cluster),
-		client.MatchingFields{indexObject: identity(firstManifest(target.work))})
+	others, err := d.delivering(ctx, target.cluster, firstManifest(target.work))
 	if err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func unstructuredName(work *unstructured.Unstructured) string {
 }
 
 func older(a, b *unstructured.Unstructured) bool {
-	x, y := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	x, y := createdAt(a), createdAt(b)
 	if x.Equal(&y) {
 		return a.GetUID() < b.GetUID()
 	}

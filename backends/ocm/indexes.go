@@ -1,8 +1,11 @@
 package ocm
 
 import (
+	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +53,7 @@ func indexes() map[string]client.IndexerFunc {
 		},
 		indexObject: func(obj client.Object) []string {
 			if u, ok := obj.(*unstructured.Unstructured); ok && u.GetLabels()[labelPrerequisite] == "" {
-				return nonEmpty(identity(firstManifest(u)))
+				return nonEmpty(bucket(identity(firstManifest(u))))
 			}
 			return nil
 		},
@@ -62,6 +65,26 @@ func indexes() map[string]client.IndexerFunc {
 			return neededBy(u)
 		},
 	}
+}
+
+// buckets are how many values indexObject has in a namespace: see leanInformer.
+const buckets = 64
+
+// bucket is the value that indexObject has for the identity of a member object.
+func bucket(identity string) string {
+	if identity == "" {
+		return ""
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(identity)) // it never fails
+	return strconv.Itoa(int(hash.Sum32() % buckets))
+}
+
+// delivering are the cached ManifestWorks of a cluster that deliver an object as the workload of a FleetWorkload.
+func (d *Driver) delivering(ctx context.Context, cluster string, manifest map[string]any) ([]*unstructured.Unstructured, error) {
+	object := identity(manifest)
+	works, err := d.list(ctx, listOf(manifestWorkGVK), client.InNamespace(cluster), client.MatchingFields{indexObject: bucket(object)})
+	return slices.DeleteFunc(works, func(work *unstructured.Unstructured) bool { return identity(firstManifest(work)) != object }), err
 }
 
 // leanInformer keeps of each index what is asked for: controller-runtime has each value twice, with the object's namespace and without

@@ -120,7 +120,7 @@ func (d *Driver) sweepPrerequisites(ctx context.Context, workload backends.Workl
 			return err
 		}
 		for _, work := range works {
-			old := time.Since(work.GetCreationTimestamp().Time) > pruneAge
+			old := time.Since(createdAt(work).Time) > pruneAge
 			if work.GetDeletionTimestamp() != nil || !old && !slices.Contains(own, work.GetName()) {
 				continue
 			}

@@ -79,6 +79,7 @@ func TestWorksOfOneWorkloadAreSmall(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{
 				"namespace": cluster, "name": "w", "labels": map[string]any{"uid": "1"}, "annotations": map[string]any{"hash": "2"},
+				"uid": cluster, "generation": int64(1), "resourceVersion": "1", "creationTimestamp": "2026-11-27T09:00:0" + cluster[1:] + "Z",
 				"finalizers": []any{"f"}, "managedFields": []any{
 					map[string]any{"manager": ssa.FieldOwner, "time": "2026-11-27T10:00:0" + cluster[1:] + "Z", "fieldsV1": map[string]any{"f:spec": map[string]any{}}},
 					map[string]any{"manager": cluster},
@@ -111,10 +112,17 @@ func TestWorksOfOneWorkloadAreSmall(t *testing.T) {
 		same(part.key, part.in[part.key], other.in[other.key])
 	}
 	same("status", m1.Object["status"].([]any)[0], m2.Object["status"].([]any)[0])
+	if metadata := m1.Object["metadata"].(map[string]any); len(metadata) > 8 {
+		t.Errorf("a map of so many takes twice the memory: %v", metadata)
+	}
+	if created := work("m2", "").GetCreationTimestamp(); createdAt(m2) != created || createdAt(work("m2", "")) != created || created.IsZero() {
+		t.Errorf("it was created at %s, want %s", createdAt(m2), created)
+	}
+	if !older(m1, m2) || older(m2, m1) {
+		t.Error("which of two is older is forgotten")
+	}
 	read := map[string]report{}
 	for cluster, cached := range map[string]*unstructured.Unstructured{"m1": m1, "m2": m2, "m3": m3} {
-		cached.SetUID(types.UID(cluster))
-		cached.SetResourceVersion("1")
 		r, err := reports.read(cached)
 		if err != nil || r.cluster != cluster || r.objectUID != types.UID("object of "+cluster) || r.conditions[0].Message != map[bool]string{true: "no", false: "fine"}[cluster == "m3"] {
 			t.Errorf("%s: %+v, %v", cluster, r, err)

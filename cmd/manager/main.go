@@ -243,7 +243,8 @@ func newManager(management *rest.Config, opts options, leader *lease.Lease) (ctr
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: opts.watchedNamespaces(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Secret{}: {Namespaces: map[string]cache.Config{opts.namespace: {}}},
+				&v1alpha1.FleetWorkload{}: {Transform: controllers.Shrink},
+				&corev1.Secret{}:          {Namespaces: map[string]cache.Config{opts.namespace: {}}},
 			},
 		},
 	})
