@@ -534,6 +534,20 @@ func TestSuspension(t *testing.T) {
 	c.object("b", 1)
 	c.podGoes("b")
 	c.innocent("it was resumed")
+	for _, later := range []time.Duration{0, time.Minute} {
+		c := settled(t, byLabel)
+		c.edit("suspend", func(s *history.Spec) { s.Suspended = true })
+		c.settles()
+		c.unlabel("a")
+		c.fact(history.Label, "a", func(f *history.Cluster) { f.Labels = map[history.Key]bool{web: true} })
+		c.pass(later - time.Minute)
+		c.edit("resume", func(s *history.Spec) { s.Suspended = false })
+		if c.object("b", 3); later == 0 {
+			c.innocent("that the label is back was not known yet")
+		} else {
+			c.guilty("to 3 of")
+		}
+	}
 }
 
 // A cluster that leaves takes everything along.

@@ -208,7 +208,7 @@ func (o *Oracle) relevant(w *workload, in window) []int {
 	for i := in.firstFact + 1; i < in.lastFact; i++ {
 		var until time.Time
 		if i+1 < in.lastFact {
-			until = o.facts[i+1].at
+			until = o.facts[i+1].at.Add(lag) // what has changed is not known at once
 		}
 		if w.asksBetween(in, o.facts[i].at, until) {
 			relevant = append(relevant, i)
