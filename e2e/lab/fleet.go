@@ -271,7 +271,10 @@ func symlink(target, link string) error {
 func (f *Fleet) fleetUnits() ([]unit, error) {
 	tables := []func() ([]unit, error){f.etcdUnits, f.hubUnits, f.karmadaUnits}
 	for _, m := range f.Members() {
-		tables = append(tables, func() ([]unit, error) { return f.memberUnits(m) })
+		tables = append(tables, func() ([]unit, error) {
+			own, karmada, err := f.memberUnits(m)
+			return append(own, karmada...), err
+		})
 	}
 	var units []unit
 	for _, table := range tables {
@@ -317,7 +320,8 @@ func (f *Fleet) Members() []Member {
 
 var memberName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
 
-// AddMember starts another member cluster, joins it to Karmada and OCM, and returns when it is ready on both.
+// AddMember starts another member cluster, joins it to Karmada and OCM, and returns when it is ready on both. To a Karmada that is
+// stopped it is joined by the next Up.
 func (f *Fleet) AddMember(ctx context.Context, name string) (Member, error) {
 	if !memberName.MatchString(name) || name == Hub || name == Karmada {
 		return Member{}, fmt.Errorf("%q cannot be the name of a member", name)
@@ -364,8 +368,8 @@ func (f *Fleet) PauseMember(ctx context.Context, name string) error {
 }
 
 // ResumeMember starts the API server of a paused member again, and whatever else of the member has stopped meanwhile. It
-// returns when the member is ready on Karmada and OCM. Its ports are its own, so that it does not wait for the start of another fleet:
-// the longer a member is away, the longer OCM's agents wait before they try again.
+// returns when the member is ready on OCM, and on Karmada unless that is stopped. Its ports are its own, so that it does not wait for the
+// start of another fleet: the longer a member is away, the longer OCM's agents wait before they try again.
 func (f *Fleet) ResumeMember(ctx context.Context, name string) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -442,11 +446,24 @@ func (f *Fleet) runMember(ctx context.Context, m Member) error {
 	if err := f.provide(ctx); err != nil {
 		return err
 	}
-	units, err := f.memberUnits(m)
+	units, err := f.unitsBeside(m)
 	if err != nil {
 		return err
 	}
 	return f.run(ctx, units)
+}
+
+// unitsBeside are those of a member in a fleet that runs. One that waits for a Karmada that is stopped would wait in vain.
+func (f *Fleet) unitsBeside(m Member) ([]unit, error) {
+	own, karmada, err := f.memberUnits(m)
+	if err != nil {
+		return nil, err
+	}
+	if f.state.process(apiServerName(Karmada)).alive() {
+		return append(own, karmada...), nil
+	}
+	f.printf("Karmada is stopped: %s is on OCM alone", m.Name)
+	return own, nil
 }
 
 // Component is what Status tells about one process of the fleet.

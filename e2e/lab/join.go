@@ -12,24 +12,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// memberJoinUnits registers a member with OCM and Karmada and runs its work agent.
-func (f *Fleet) memberJoinUnits(m Member, tokens map[string]string) ([]unit, error) {
+// joinOCMUnits registers a member with OCM and runs its work agent.
+func (f *Fleet) joinOCMUnits(m Member, tokens map[string]string) ([]unit, error) {
 	name := func(part string) string { return m.Name + "-" + part }
 	p, err := f.ports(name("work-agent"), apiServerName(m.Name))
 	if err != nil {
 		return nil, err
 	}
-	karmada, err := f.joinKarmadaUnits(m, tokens, httpsURL(p[apiServerName(m.Name)], ""))
-	if err != nil {
-		return nil, err
-	}
-	return append(karmada,
-		unit{
+	return []unit{
+		{
 			name: name("managedcluster"), needs: []string{"ocm-registration", "hub-manifests"},
 			prepare: func(ctx context.Context) error { return f.registerOCM(ctx, m) },
 			ready:   func(ctx context.Context) error { return f.agentAllowed(ctx, m) },
 		},
-		unit{
+		{
 			name: name("work-agent"), needs: []string{name("manifests"), name("managedcluster")},
 			prepare: func(context.Context) error {
 				return f.writeAgentKubeconfigs(m, tokens[workAgent], p[apiServerName(m.Name)])
@@ -41,15 +37,21 @@ func (f *Fleet) memberJoinUnits(m Member, tokens map[string]string) ([]unit, err
 				"--status-sync-interval=2s")...)...),
 			ready: answers(httpsURL(p[name("work-agent")], "/healthz")),
 		},
-		unit{
+		{
 			name: name("ocm-available"), needs: []string{"ocm-heartbeat", name("work-agent")},
 			ready: func(ctx context.Context) error { return f.ocmAvailable(ctx, m) },
-		}), nil
+		},
+	}, nil
 }
 
 // joinKarmadaUnits register a member with Karmada, in Pull mode with its agent. After OpenKruise's manager: Karmada lists the kinds of a
 // member every few seconds only.
-func (f *Fleet) joinKarmadaUnits(m Member, tokens map[string]string, url string) ([]unit, error) {
+func (f *Fleet) joinKarmadaUnits(m Member, tokens map[string]string) ([]unit, error) {
+	port, err := f.state.port(apiServerName(m.Name))
+	if err != nil {
+		return nil, err
+	}
+	url := httpsURL(port, "")
 	ready := unit{
 		name: m.Name + "-karmada-ready", needs: []string{"karmada-controller-manager", m.Name + "-kruise-manager"},
 		ready: func(ctx context.Context) error { return f.karmadaReady(ctx, m) },

@@ -71,21 +71,25 @@ func (m Member) nodeZones() []string {
 	return []string{m.Zone, m.Zone, other}
 }
 
-// memberUnits is one member: its own cluster, and what joins it to OCM and Karmada.
-func (f *Fleet) memberUnits(m Member) ([]unit, error) {
+// memberUnits is one member: its own cluster with what joins it to OCM, and apart what joins it to Karmada, which may be stopped.
+func (f *Fleet) memberUnits(m Member) (own, karmada []unit, err error) {
 	tokens, err := f.memberTokens(m)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	cluster, err := f.memberClusterUnits(m)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	join, err := f.memberJoinUnits(m, tokens)
+	ocm, err := f.joinOCMUnits(m, tokens)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	return append(cluster, join...), nil
+	karmada, err = f.joinKarmadaUnits(m, tokens)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return append(cluster, ocm...), karmada, nil
 }
 
 // memberClusterUnits is a member's control plane with OpenKruise and nodes.

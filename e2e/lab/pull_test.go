@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,38 @@ func TestOptionalProgramsAreBuiltWhereTheyRun(t *testing.T) {
 	}
 	if !f.state.WorkWebhook {
 		t.Error("the fleet lost its webhook as it was brought up again")
+	}
+}
+
+// A member comes back where Karmada has been switched off: make demo ends so.
+func TestNothingWaitsForAStoppedKarmada(t *testing.T) {
+	self, err := statOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, stopped := &process{PID: os.Getpid(), Started: self.started}, &process{PID: os.Getpid(), Started: "before"}
+	for _, pull := range []bool{false, true} {
+		for karmada, want := range map[*process]bool{runs: true, stopped: false} {
+			f := testFleet(t)
+			f.pki = &pki{dir: f.dir}
+			if err := f.state.update(func() { f.state.Processes[apiServerName(Karmada)] = karmada }); err != nil {
+				t.Fatal(err)
+			}
+			units, err := f.unitsBeside(Member{Name: "m", OCMName: "m", KarmadaName: "m", Pull: pull})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, u := range units {
+				names = append(names, u.name)
+			}
+			if got := strings.Contains(strings.Join(names, " "), "m-karmada-"); got != want {
+				t.Errorf("pull mode %t, Karmada runs %t: %v", pull, want, names)
+			}
+			if !slices.Contains(names, "m-ocm-available") || !slices.Contains(names, apiServerName("m")) {
+				t.Errorf("pull mode %t, Karmada runs %t: OCM's part or the cluster's own is missing among %v", pull, want, names)
+			}
+		}
 	}
 }
 
