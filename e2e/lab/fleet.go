@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -453,17 +454,29 @@ func (f *Fleet) runMember(ctx context.Context, m Member) error {
 	return f.run(ctx, units)
 }
 
-// unitsBeside are those of a member in a fleet that runs. One that waits for a Karmada that is stopped would wait in vain.
+// unitsBeside are those of a member in a fleet that runs. None of them waits for a Karmada that has been switched off.
 func (f *Fleet) unitsBeside(m Member) ([]unit, error) {
 	own, karmada, err := f.memberUnits(m)
 	if err != nil {
 		return nil, err
 	}
-	if f.state.process(apiServerName(Karmada)).alive() {
+	if f.karmadaRuns() {
 		return append(own, karmada...), nil
 	}
 	f.printf("Karmada is stopped: %s is on OCM alone", m.Name)
 	return own, nil
+}
+
+// karmadaRuns tells whether any part of Karmada does. One whose API server alone is down comes back, and is waited for.
+func (f *Fleet) karmadaRuns() bool {
+	f.state.mu.Lock()
+	defer f.state.mu.Unlock()
+	for name, p := range f.state.Processes {
+		if strings.HasPrefix(name, Karmada+"-") && p.alive() {
+			return true
+		}
+	}
+	return false
 }
 
 // Component is what Status tells about one process of the fleet.

@@ -74,7 +74,7 @@ func TestOptionalProgramsAreBuiltWhereTheyRun(t *testing.T) {
 	}
 }
 
-// A member comes back where Karmada has been switched off: make demo ends so.
+// A member comes back where Karmada has been switched off: make demo ends so. Where its API server alone is down, that is waited for.
 func TestNothingWaitsForAStoppedKarmada(t *testing.T) {
 	self, err := statOf(os.Getpid())
 	if err != nil {
@@ -82,10 +82,13 @@ func TestNothingWaitsForAStoppedKarmada(t *testing.T) {
 	}
 	runs, stopped := &process{PID: os.Getpid(), Started: self.started}, &process{PID: os.Getpid(), Started: "before"}
 	for _, pull := range []bool{false, true} {
-		for karmada, want := range map[*process]bool{runs: true, stopped: false} {
+		for karmada, want := range map[[2]*process]bool{{runs, runs}: true, {stopped, runs}: true, {stopped, stopped}: false} {
 			f := testFleet(t)
 			f.pki = &pki{dir: f.dir}
-			if err := f.state.update(func() { f.state.Processes[apiServerName(Karmada)] = karmada }); err != nil {
+			if err := f.state.update(func() {
+				f.state.Processes[apiServerName(Karmada)], f.state.Processes["karmada-scheduler"] = karmada[0], karmada[1]
+				f.state.Processes["m-kwok"] = runs
+			}); err != nil {
 				t.Fatal(err)
 			}
 			units, err := f.unitsBeside(Member{Name: "m", OCMName: "m", KarmadaName: "m", Pull: pull})
