@@ -33,29 +33,6 @@ type Partition struct {
 	Start string
 }
 
-// PartitionOf reads the partition of a manifest; ok is false when it has none, or one a subset.
-func PartitionOf(kind *Kind, manifest *unstructured.Unstructured) (partition intstr.IntOrString, ok bool, err error) {
-	p := kind.Partition
-	if p == nil || p.Meaning == PartitionSubsets {
-		return partition, false, nil
-	}
-	raw, found, err := unstructured.NestedFieldNoCopy(manifest.Object, split(p.Path)...)
-	if err != nil || !found {
-		return partition, false, err
-	}
-	v, err := convert(raw, TypePartition)
-	switch {
-	case err != nil:
-		return partition, false, fmt.Errorf("%s: %w", p.Path, err)
-	case !v.set:
-		return partition, false, nil
-	case v.s != "":
-		return intstr.FromString(v.s), true, nil
-	default:
-		return intstr.FromInt32(int32(v.i)), true, nil
-	}
-}
-
 // KeptOld is how many of n pods a partition keeps on the old revision, as the kind's controller rounds.
 func KeptOld(kind *Kind, partition intstr.IntOrString, n int32) (int32, error) {
 	down := kind.Partition != nil && kind.Partition.Down
@@ -71,43 +48,6 @@ func fromIntOrString(p intstr.IntOrString) value {
 		return value{s: p.StrVal, set: true}
 	}
 	return value{i: int64(p.IntVal), set: true}
-}
-
-// FleetPartitions says how many pods each cluster keeps old so that the fleet together keeps exactly what partition
-// asks, rounded once and as OpenKruise rounds. A percentage in the template would be rounded on each cluster: 50% of
-// three times three keeps six of nine. Pods are shared by Webster's method, so that a partition that falls lowers no
-// cluster's share of updated pods: none is asked to keep more than before.
-func FleetPartitions(kind *Kind, partition intstr.IntOrString, replicas map[string]int32) (map[string]int32, error) {
-	if kind.Partition == nil {
-		return nil, fmt.Errorf("%s has no partition: update it cluster by cluster", kind.Definition.Kind)
-	}
-	total, shares := int64(0), make([]division.Share, 0, len(replicas))
-	kept := make(map[string]int32, len(replicas))
-	for name, n := range replicas {
-		if n < 0 {
-			return nil, fmt.Errorf("cluster %s has %d replicas", name, n)
-		}
-		kept[name] = 0
-		if n > 0 {
-			total += int64(n)
-			shares = append(shares, division.Share{Cluster: name, Weight: int64(n)})
-		}
-	}
-	if total > maxInt {
-		return nil, fmt.Errorf("%d replicas are too many", total)
-	}
-	keep, err := keptOld(fromIntOrString(partition), total, kind.Partition.Down)
-	if err != nil || keep == 0 {
-		return kept, err
-	}
-	shared, err := division.Apportion(int32(keep), shares)
-	if err != nil {
-		return nil, fmt.Errorf("share the partition: %w", err)
-	}
-	for name, n := range shared {
-		kept[name] = n
-	}
-	return kept, nil
 }
 
 // SetPartition writes into a cluster's manifest that kept pods stay old, in the kind's own terms.

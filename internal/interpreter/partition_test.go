@@ -1,7 +1,6 @@
 package interpreter
 
 import (
-	"math/rand"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,51 +32,6 @@ func TestKeptOldRoundsAsOpenKruise(t *testing.T) {
 	}
 	if got, err := KeptOld(kindOf(t, kruise2, "DaemonSet"), intstr.FromString("50%"), 3); err != nil || got != 1 {
 		t.Errorf("a DaemonSet of 1.9 keeps %d, %v of 3 at 50%%, want 1", got, err)
-	}
-}
-
-// TestFleetPartitions: the fleet keeps exactly what it was asked to, no cluster more than it has, and a partition that
-// falls never raises a cluster's.
-func TestFleetPartitions(t *testing.T) {
-	kind := kindOf(t, kruise1, "CloneSet")
-	got, err := FleetPartitions(kind, intstr.FromString("50%"), map[string]int32{"m1": 3, "m2": 3, "m3": 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]int32{"m1": 2, "m2": 2, "m3": 1}, got); diff != "" {
-		t.Error(diff)
-	}
-	r := rand.New(rand.NewSource(1))
-	for range 500 {
-		replicas, total := map[string]int32{}, int32(0)
-		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"}[:1+r.Intn(7)] {
-			replicas[name] = int32(r.Intn(12))
-			total += replicas[name]
-		}
-		before := map[string]int32{}
-		for keep := total; keep >= 0; keep-- {
-			kept, err := FleetPartitions(kind, intstr.FromInt32(keep), replicas)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum := int32(0)
-			for name, n := range kept {
-				sum += n
-				if n < 0 || n > replicas[name] || (keep < total && n > before[name]) {
-					t.Fatalf("%v keeps %v of %d, before %v", replicas, kept, keep, before)
-				}
-			}
-			if sum != keep || len(kept) != len(replicas) {
-				t.Fatalf("%v keeps %v, want %d", replicas, kept, keep)
-			}
-			before = kept
-		}
-	}
-	if _, err := FleetPartitions(kindOf(t, "apps/v1", "Deployment"), intstr.FromInt32(1), nil); err == nil {
-		t.Error("a Deployment has no partition")
-	}
-	if _, err := FleetPartitions(kind, intstr.FromString("half"), map[string]int32{"a": 1}); err == nil {
-		t.Error("half is no partition")
 	}
 }
 
@@ -133,29 +87,6 @@ func TestSetReplicas(t *testing.T) {
 	job := live{apiVersion: "batch/v1", kind: "Job", body: `{spec: {parallelism: 5}}`}.object(t)
 	if _, given, err := Replicas(kindOf(t, "batch/v1", "Job"), job); given || err != nil {
 		t.Error("parallelism is not replicas")
-	}
-}
-
-// TestPartitionOf: what a manifest says about its partition, if it says anything.
-func TestPartitionOf(t *testing.T) {
-	for name, test := range map[string]struct {
-		apiVersion, kind, body, want string
-		ok, wrong                    bool
-	}{
-		"a number":            {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: 3}}}`, "3", true, false},
-		"a percentage":        {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: 50%}}}`, "50%", true, false},
-		"none":                {kruise1, "CloneSet", `{spec: {}}`, "0", false, false},
-		"null":                {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: null}}}`, "0", false, false},
-		"a list":              {kruise1, "CloneSet", `{spec: {updateStrategy: {partition: []}}}`, "0", false, true},
-		"in no map":           {kruise1, "CloneSet", `{spec: {updateStrategy: fast}}`, "0", false, true},
-		"one a subset":        {kruise1, "UnitedDeployment", `{spec: {updateStrategy: {manualUpdate: {partitions: {a: 1}}}}}`, "0", false, false},
-		"a kind without such": {"apps/v1", "Deployment", `{spec: {updateStrategy: {partition: 3}}}`, "0", false, false},
-	} {
-		u := live{apiVersion: test.apiVersion, kind: test.kind, body: test.body}.object(t)
-		got, ok, err := PartitionOf(kindOf(t, test.apiVersion, test.kind), u)
-		if got.String() != test.want || ok != test.ok || (err != nil) != test.wrong {
-			t.Errorf("%s: %s, %v, %v", name, got.String(), ok, err)
-		}
 	}
 }
 
@@ -228,24 +159,6 @@ func TestSubsetsShareAPartition(t *testing.T) {
 		got, _, _ := unstructured.NestedMap(u.Object, "spec", "updateStrategy", "manualUpdate", "partitions")
 		if diff := cmp.Diff(test.want, got); (err != nil) != (test.want == nil) || diff != "" {
 			t.Errorf("%s: %v %s", name, err, diff)
-		}
-	}
-}
-
-func TestFleetPartitionsAtTheirBounds(t *testing.T) {
-	kind := kindOf(t, kruise1, "CloneSet")
-	for name, test := range map[string]struct {
-		replicas map[string]int32
-		want     map[string]int32
-	}{
-		"none":            {map[string]int32{"a": 0, "b": 0}, map[string]int32{"a": 0, "b": 0}},
-		"fewer than none": {map[string]int32{"a": -1}, nil},
-		"the most":        {map[string]int32{"a": 1<<31 - 2, "b": 1}, map[string]int32{"a": 1, "b": 0}},
-		"too many":        {map[string]int32{"a": 1<<31 - 1, "b": 1}, nil},
-	} {
-		got, err := FleetPartitions(kind, intstr.FromInt32(1), test.replicas)
-		if diff := cmp.Diff(test.want, got); (err != nil) != (test.want == nil) || err == nil && diff != "" {
-			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }
