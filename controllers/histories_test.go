@@ -95,7 +95,9 @@ type past struct {
 	// pods are the UIDs of those that run, by workload and cluster.
 	pods map[string][]string
 	// cut is how many writes the backends take before they fail; less than zero is any number.
-	cut      int
+	cut int
+	// left is true once a cluster has left.
+	left     bool
 	problems []string
 }
 
@@ -672,6 +674,7 @@ func (p *past) rest() {
 		}
 		for _, k := range choice.Keys() {
 			p.letGo(k)
+			p.tryAgain(k)
 			ended = ended && (p.read(k) == nil || p.asAsked(k) && !p.moves(k) || p.stalled(k) == v1alpha1.ReasonAdoptionHeld)
 		}
 		return ended
@@ -713,6 +716,20 @@ func (p *past) letGo(k history.Key) {
 	p.hear()
 	if token := p.held(k); token != "" {
 		p.confirmToken(history.Action{Kind: "confirm at the end", Verb: history.Confirm, Workload: k}, token)
+	}
+}
+
+// tryAgain has a person try a wave again that has failed because an object is another one. It is when its cluster left and came back meanwhile; the
+// oracle judges who else has replaced it.
+func (p *past) tryAgain(k history.Key) {
+	fw := p.read(k)
+	if p.stalled(k) != v1alpha1.ReasonMigrationFailed || !strings.Contains(fw.Status.Migration.Failure, ": the object was ") {
+		return
+	}
+	p.tell("a person tries the migration of %s again", k)
+	metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveMigration, fw.Status.Migration.Approval)
+	if err := p.client.Update(context.Background(), fw); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetworkload/fleetworkload/api/v1alpha1"
 	"github.com/fleetworkload/fleetworkload/e2e/lab"
@@ -38,6 +40,7 @@ func (s *soak) finish(ctx context.Context, plan choice.Plan) error {
 	confirmed := map[string]bool{}
 	agree := func(ctx context.Context) []string {
 		s.confirmHeld(ctx, confirmed)
+		s.tryAgain(ctx)
 		return s.unfinished(ctx)
 	}
 	if s.becomes(ctx, healed.Add(s.opts.end), agree) {
@@ -103,6 +106,28 @@ func (s *soak) confirmHeld(ctx context.Context, confirmed map[string]bool) {
 		}
 		confirmed[stalled.Message] = true
 		s.carryOut(history.Action{Kind: "confirm", Verb: history.Confirm, Workload: k})
+	}
+}
+
+// tryAgain has waves tried again, as a person would, that have failed because an object is another one. It is when its cluster left and came back
+// meanwhile; the judge knows who else has replaced it.
+func (s *soak) tryAgain(ctx context.Context) {
+	list, err := s.list(ctx)
+	if err != nil {
+		return
+	}
+	for i := range list {
+		fw := &list[i]
+		m := fw.Status.Migration
+		if m == nil || m.Approval == "" || fw.Annotations[v1alpha1.AnnotationApproveMigration] == m.Approval || !strings.Contains(m.Failure, ": the object was ") {
+			continue
+		}
+		before := fw.DeepCopy()
+		metav1.SetMetaDataAnnotation(&fw.ObjectMeta, v1alpha1.AnnotationApproveMigration, m.Approval)
+		s.out.say("trying the migration of %s/%s again: %s", fw.Namespace, fw.Name, m.Failure)
+		if err := s.hub().Patch(ctx, fw, client.MergeFrom(before)); err != nil {
+			s.out.say("it cannot be tried again yet: %v", err)
+		}
 	}
 }
 

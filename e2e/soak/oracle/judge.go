@@ -95,12 +95,19 @@ func (o *Oracle) ObjectGone(cluster string, k history.Key, uid string, happened 
 	if !m.object.Terminating {
 		o.scene(k, cluster, happened).removed("the object was deleted")
 	}
+	if !o.Facts()[cluster].Joined {
+		m.taken = m.object
+	}
 	m.object = nil
 }
 
 func (s scene) appeared(now Object) {
+	taken := s.w.on(s.cluster).taken
 	s.permit("the object was created with "+describe(now.Replicas, now.Pods), func(w want) bool {
-		return !w.absent && w.replicas == now.Replicas && w.pods == now.Pods
+		if w.absent { // see changed: what was kept without pods is kept again by who did not see the cluster leave
+			return now.Replicas == 0 && taken != nil && taken.Replicas == 0
+		}
+		return w.replicas == now.Replicas && w.pods == now.Pods
 	})
 	if now.Terminating {
 		s.removed("the object was deleted")

@@ -95,6 +95,8 @@ type workload struct {
 type member struct {
 	object *Object
 	pods   map[string]Pod
+	// taken is the object that the cluster took along as it left.
+	taken *Object
 }
 
 // New begins with nothing on the clusters.

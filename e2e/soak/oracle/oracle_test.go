@@ -562,6 +562,39 @@ func TestLeaving(t *testing.T) {
 	c.guilty("on b")
 }
 
+// A cluster that gets nothing keeps its object while the workload is handed over. It gets it back when it leaves and comes back meanwhile.
+func TestKeptOnAClusterThatLeaves(t *testing.T) {
+	for name, test := range map[string]struct {
+		before int
+		leaves bool
+		want   string
+	}{
+		"it was kept without pods":            {0, true, ""},
+		"it had pods":                         {2, true, "created with 0"},
+		"it was removed, and not taken along": {0, false, "created with 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := settled(t, func(s *history.Spec) { s.Clusters.ByLabel = true })
+			c.unlabel("a")
+			if test.before == 0 {
+				c.object("a", 0)
+			}
+			joined := c.Facts()["a"]
+			if test.leaves {
+				c.fact(history.Leave, "a", func(f *history.Cluster) { *f = history.Cluster{} })
+			}
+			c.ObjectGone("a", web, "o-a", c.live())
+			c.fact(history.Join, "a", func(f *history.Cluster) { *f = joined })
+			c.pass(time.Minute)
+			if c.object("a", 0); test.want == "" {
+				c.innocent("it gets back what it had")
+			} else {
+				c.guilty(test.want)
+			}
+		})
+	}
+}
+
 // While a cluster cannot be had, a workload that is not there may be left out or wait for it.
 func TestNewOnALostCluster(t *testing.T) {
 	c := newCourt(t)
