@@ -193,8 +193,12 @@ func (s *scale) changeBesideALostOne(ctx context.Context) error {
 func (s *scale) slowestChange(ctx context.Context, image string, ready metav1.ConditionStatus, applied int) (slowest time.Duration, err error) {
 	changed := s.names[len(s.names)-min(mostChanges, len(s.names)):]
 	for _, name := range changed {
+		w := s.workload(name)
+		if err := s.hub.Get(ctx, client.ObjectKeyFromObject(w.workload), w.workload); err != nil {
+			return 0, fmt.Errorf("read FleetWorkload %s: %w", name, err)
+		}
 		start := time.Now()
-		s.changed.begin([]string{name}, ready, applied)
+		s.changed.begin([]string{name}, ready, applied, w.workload.Generation)
 		if err := s.change(ctx, name, image); err != nil {
 			return 0, err
 		}
@@ -274,7 +278,7 @@ func (s *scale) step(
 		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
 	}
 	start := time.Now()
-	s.seen.begin(of, ready, 0)
+	s.seen.begin(of, ready, 0, 0)
 	if err := do(ctx); err != nil {
 		return scaleFigures{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -343,6 +347,8 @@ type sight struct {
 	ready metav1.ConditionStatus
 	// applied is on how many clusters at least the manifest has to be.
 	applied int
+	// before is the generation that those have which no longer count: others' news may make it as wanted just before an edit.
+	before  int64
 	missing map[string]bool
 	// first and last are when one was as wanted.
 	first, last time.Time
@@ -378,7 +384,7 @@ func (s *sight) see(obj any) {
 	ready := meta.FindStatusCondition(fw.Status.Conditions, v1alpha1.ConditionReady)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.missing[fw.Name] || ready == nil || ready.ObservedGeneration != fw.Generation || ready.Status != s.ready {
+	if !s.missing[fw.Name] || fw.Generation <= s.before || ready == nil || ready.ObservedGeneration != fw.Generation || ready.Status != s.ready {
 		return
 	}
 	if c := fw.Status.ClusterSummary; s.applied > 0 && (c == nil || int(ptr.Deref(c.Applied, 0)) < s.applied) {
@@ -394,11 +400,12 @@ func (s *sight) see(obj any) {
 	}
 }
 
-// begin looks for FleetWorkloads to reach a status of the condition Ready, and that number of clusters. What is there already is not seen.
-func (s *sight) begin(names []string, ready metav1.ConditionStatus, applied int) {
+// begin looks for FleetWorkloads to reach a status of the condition Ready, and that number of clusters, with a generation after the one before. What is
+// there already is not seen.
+func (s *sight) begin(names []string, ready metav1.ConditionStatus, applied int, before int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready, s.applied, s.missing, s.first, s.all = ready, applied, map[string]bool{}, time.Time{}, make(chan struct{})
+	s.ready, s.applied, s.before, s.missing, s.first, s.all = ready, applied, before, map[string]bool{}, time.Time{}, make(chan struct{})
 	for _, name := range names {
 		s.missing[name] = true
 	}

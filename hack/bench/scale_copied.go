@@ -59,7 +59,7 @@ var manifestWorks = schema.GroupResource{Group: workv1.GroupName, Resource: "man
 // takenUp starts the operator and waits until all FleetWorkloads are Ready on all clusters, and nothing is left to do.
 func (s *scale) takenUp(ctx context.Context) (scaleFigures, error) {
 	start := time.Now()
-	s.seen.begin(s.names, metav1.ConditionTrue, len(s.hub.clusters))
+	s.seen.begin(s.names, metav1.ConditionTrue, len(s.hub.clusters), 0)
 	if err := s.operator.start(ctx); err != nil {
 		return scaleFigures{}, err
 	}

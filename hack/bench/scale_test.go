@@ -69,7 +69,7 @@ func TestSight(t *testing.T) {
 		return fw
 	}
 	var s sight
-	s.begin([]string{"a", "b"}, metav1.ConditionTrue, 0)
+	s.begin([]string{"a", "b"}, metav1.ConditionTrue, 0, 0)
 	for _, seen := range []*v1alpha1.FleetWorkload{fw("a", 1, "True"), fw("a", 2, "False"), fw("c", 2, "True"), fw("a", 2, "True"), fw("a", 2, "True")} {
 		s.see(seen)
 	}
@@ -81,7 +81,7 @@ func TestSight(t *testing.T) {
 		t.Error(err)
 	}
 	spread := fw("a", 2, "True")
-	s.begin([]string{"a"}, metav1.ConditionTrue, 3)
+	s.begin([]string{"a"}, metav1.ConditionTrue, 3, 0)
 	for on := range int32(3) {
 		spread.Status.ClusterSummary = &v1alpha1.ClusterSummary{Applied: &on}
 		s.see(spread)
@@ -92,6 +92,17 @@ func TestSight(t *testing.T) {
 	three := int32(3)
 	spread.Status.ClusterSummary.Applied = &three
 	s.see(spread)
+	if err := s.await(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+	s.begin([]string{"a"}, metav1.ConditionTrue, 0, 2)
+	s.see(fw("a", 2, "True"))
+	if err := s.await(t.Context(), time.Nanosecond); err == nil {
+		t.Error("it is as it was before the edit, and it is not said")
+	}
+	edited := fw("a", 3, "True")
+	edited.Generation = 3
+	s.see(edited)
 	if err := s.await(t.Context(), time.Minute); err != nil {
 		t.Error(err)
 	}
