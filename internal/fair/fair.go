@@ -15,6 +15,9 @@ import (
 // rest, so that it waits at most four times as long as without the others. In the same way what was edited goes before the rest of the rest: somebody
 // waits for it. Among each of the three, who comes first goes first. What is new can be held back, namespace by namespace.
 //
+// While anything that has begun or was edited waits or is worked on, in whatever namespace, a namespace has at most a quarter of the workers for those
+// that are neither that nor new: a thousand passes that only write news would otherwise take the API servers' time from what somebody waits for.
+//
 // Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over, and those that are held
 // back. What is kept of a namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.
 type Queue[T comparable] struct {
@@ -22,6 +25,11 @@ type Queue[T comparable] struct {
 	stage   func(T) Stage
 	free    int
 	waiting int
+	// mostOthers is how many Other of a namespace are worked on at once while urgent is above 0.
+	mostOthers int
+	// urgent is how many that have begun or were edited wait or are worked on, and given is the stage of each item that is worked on.
+	urgent int
+	given  map[T]Stage
 	// came counts all that have come.
 	came int
 	// held tells in which namespaces nothing new is to begin; nil is none.
@@ -55,7 +63,8 @@ type line[T comparable] struct {
 	waits [Begun + 1][]place[T]
 	// row is how many that have begun went since the last that had not, and edits how many that were edited since the last of the rest; at most inARow.
 	row, edits int
-	workers    int
+	// workers is how many it has, of which others work on what is Other.
+	workers, others int
 }
 
 // place is an item that waits, and its number among all that have come.
@@ -71,27 +80,39 @@ func (l *line[T]) waiting() (n int) {
 	return n
 }
 
-// next is the stage whose first is next: something new, though it is held, when there is nothing else.
-func (l *line[T]) next(held bool) Stage {
+// closed tells which stages have to wait, though a worker is free.
+type closed struct{ others, news bool }
+
+// rest is the stage whose first is next of those that neither have begun nor were edited; open is false when all of them have to wait.
+func (l *line[T]) rest(c closed) (stage Stage, open bool) {
 	others, news := l.waits[Other], l.waits[New]
-	rest := Other
-	if len(others) == 0 || !held && len(news) > 0 && news[0].came < others[0].came {
-		rest = New
+	mayOther, mayNew := len(others) > 0 && !c.others, len(news) > 0 && !c.news
+	switch {
+	case mayOther && (!mayNew || others[0].came < news[0].came):
+		return Other, true
+	case mayNew:
+		return New, true
+	case len(others) > 0:
+		return Other, false
+	default:
+		return New, false
 	}
-	before := func(stage Stage, row int) bool {
-		return len(l.waits[stage]) > 0 && (row < inARow || len(l.waits[rest]) == 0 || rest == New && held)
-	}
-	if before(Edited, l.edits) {
-		rest = Edited
-	}
-	if before(Begun, l.row) {
-		return Begun
-	}
-	return rest
 }
 
-func (l *line[T]) pop(held bool) T {
-	stage := l.next(held)
+// next is the stage whose first is next: one that has to wait, with open false, when there is nothing else.
+func (l *line[T]) next(c closed) (stage Stage, open bool) {
+	stage, open = l.rest(c)
+	if len(l.waits[Edited]) > 0 && (l.edits < inARow || !open) {
+		stage, open = Edited, true
+	}
+	if len(l.waits[Begun]) > 0 && (l.row < inARow || !open) {
+		stage, open = Begun, true
+	}
+	return stage, open
+}
+
+func (l *line[T]) pop(c closed) (item T, stage Stage) {
+	stage, _ = l.next(c)
 	switch stage {
 	case Begun:
 		l.row = min(l.row+1, inARow)
@@ -101,19 +122,21 @@ func (l *line[T]) pop(held bool) T {
 		l.row, l.edits = 0, 0
 	}
 	from := &l.waits[stage]
-	item := (*from)[0].item
+	item = (*from)[0].item
 	clear((*from)[:1]) // the array lives on
 	*from = (*from)[1:]
 	if len(*from) == 0 {
 		*from = nil
 	}
-	return item
+	return item, stage
 }
 
 // NewQueue makes a queue for that many workers, 1 or more, whose items are of the namespaces that of tells. Their stage is asked when they come,
 // and when they are touched.
 func NewQueue[T comparable](workers int, of func(T) string, stage func(T) Stage) *Queue[T] {
-	return &Queue[T]{of: of, stage: stage, free: workers, lines: map[string]*line[T]{}, turns: list.New()}
+	return &Queue[T]{
+		of: of, stage: stage, free: workers, mostOthers: max(1, workers/4), given: map[T]Stage{}, lines: map[string]*line[T]{}, turns: list.New(),
+	}
 }
 
 // Touch leaves an item that waits where it is, unless it is edited meanwhile, or was new and is no longer, such as one that is deleted before it has
@@ -125,8 +148,9 @@ func (q *Queue[T]) Touch(item T) {
 	}
 	switch stage := q.stage(item); stage {
 	case Edited:
-		l.move(item, Other, stage)
-		l.move(item, New, stage)
+		if l.move(item, Other, stage) || l.move(item, New, stage) {
+			q.urgent++
+		}
 	case Other:
 		l.move(item, New, stage)
 	case New, Begun:
@@ -134,15 +158,16 @@ func (q *Queue[T]) Touch(item T) {
 }
 
 // move lets an item wait elsewhere, by when it came, if it waits there.
-func (l *line[T]) move(item T, from, to Stage) {
+func (l *line[T]) move(item T, from, to Stage) (moves bool) {
 	i := slices.IndexFunc(l.waits[from], func(p place[T]) bool { return p.item == item })
 	if i < 0 {
-		return
+		return false
 	}
 	moved := l.waits[from][i]
 	at, _ := slices.BinarySearchFunc(l.waits[to], moved.came, func(p place[T], came int) int { return cmp.Compare(p.came, came) })
 	l.waits[to] = slices.Insert(l.waits[to], at, moved)
 	l.waits[from] = slices.Delete(l.waits[from], i, i+1)
+	return true
 }
 
 // Push lets an item wait.
@@ -157,6 +182,9 @@ func (q *Queue[T]) Push(item T) {
 	}
 	stage := q.stage(item)
 	l.waits[stage] = append(l.waits[stage], place[T]{item, q.came})
+	if stage >= Edited {
+		q.urgent++
+	}
 	q.came++
 	q.waiting++
 }
@@ -167,7 +195,10 @@ func (q *Queue[T]) Len() int { return q.waiting }
 // Hold keeps what is new waiting in the namespaces that held tells, until the next Hold. Nil holds back nothing.
 func (q *Queue[T]) Hold(held func(namespace string) bool) { q.held = held }
 
-func (q *Queue[T]) holds(l *line[T]) bool { return q.held != nil && q.held(l.namespace) }
+// closes tells which stages of a namespace have to wait.
+func (q *Queue[T]) closes(l *line[T]) closed {
+	return closed{others: q.urgent > 0 && l.others >= q.mostOthers, news: q.held != nil && q.held(l.namespace)}
+}
 
 // Ready tells whether one of those that wait may have a worker now.
 func (q *Queue[T]) Ready() bool { return q.next() != nil }
@@ -180,7 +211,11 @@ func (q *Queue[T]) Pop() T {
 		turn = q.turns.Front()
 	}
 	l := turn.Value.(*line[T])
-	item := l.pop(q.holds(l))
+	item, stage := l.pop(q.closes(l))
+	q.given[item] = stage
+	if stage == Other {
+		l.others++
+	}
 	if l.waiting() == 0 {
 		q.turns.Remove(turn)
 	} else {
@@ -194,25 +229,33 @@ func (q *Queue[T]) Pop() T {
 
 // Done frees the worker that an item was given to.
 func (q *Queue[T]) Done(item T) {
-	l := q.lines[q.of(item)]
-	if l == nil || l.workers == 0 {
+	stage, known := q.given[item]
+	if !known {
 		return // nobody works on it
 	}
+	delete(q.given, item)
+	l := q.lines[q.of(item)]
 	l.workers--
 	q.free++
+	if stage == Other {
+		l.others--
+	}
+	if stage >= Edited {
+		q.urgent--
+	}
 	if l.workers == 0 && l.waiting() == 0 {
 		delete(q.lines, q.of(item))
 	}
 }
 
-// next is the first turn of a line that may have another worker. Only those are passed over that have one already, or are held back.
+// next is the first turn of a line that may have another worker. Only those are passed over that have one already, or whose new ones are held back.
 func (q *Queue[T]) next() *list.Element {
 	if q.free < 1 {
 		return nil
 	}
 	for turn := q.turns.Front(); turn != nil; turn = turn.Next() {
 		l := turn.Value.(*line[T])
-		if l.workers <= 2*(q.free-1) && (l.waiting() > len(l.waits[New]) || !q.holds(l)) {
+		if _, open := l.next(q.closes(l)); open && l.workers <= 2*(q.free-1) {
 			return turn
 		}
 	}

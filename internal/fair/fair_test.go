@@ -59,6 +59,12 @@ func TestOrder(t *testing.T) {
 		{"what is edited goes each fourth time", 8, "+a1? +a2* +a3! +a4! +a5! +a6! > > > > >", "a3! a4! a5! a2* a6!"},
 		{"beside what is edited the rest goes each fourth time", 8, "+a1? +a2* +a3* +a4* +a5* > > > > >", "a2* a3* a4* a1? a5*"},
 		{"what is edited is not held, and what is held goes in no fourth turn", 8, "[ +a1 +a2* +a3* +a4* +a5* > > > > > -a2* > ] >", "a2* a3* a4* a5* - - a1"},
+		{"beside what has begun, others have a quarter of the workers", 8, "+a1! +a2? +a3? +a4? > > > > -a1! >", "a1! a2? a3? - a4?"},
+		{"beside what is edited, too", 8, "+a1* +a2? +a3? +a4? > > > > -a1* >", "a1* a2? a3? - a4?"},
+		{"and in another namespace", 8, "+a1! +b2? +b3? +b4? > > > > -b2? >", "a1! b2? b3? - b4?"},
+		{"each namespace has its quarter", 8, "+a1! +b2? +c3? +b4? +c5? +b6? > > > > > >", "a1! b2? c3? b4? c5? -"},
+		{"what is new is none of the others", 8, "+a1! +a2? +a3? +a4? +a5 > > > > >", "a1! a2? a3? a5 -"},
+		{"one of few workers is for others", 3, "+a1! +a2? +b3? > > -a1! >", "a1! b3? a2?"},
 		{"nobody works on it: nothing is freed", 2, "+a1 +a2 +b1 > > -b1 -c1 > -a1 >", "a1 b1 - a2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +98,7 @@ func TestOrder(t *testing.T) {
 // TestTouch: what is no longer new before it had its turn is not held any more, and keeps its place. What is edited goes before the others.
 func TestTouch(t *testing.T) {
 	stages := map[string]Stage{"a1": New, "a2": Other, "a3": New, "a4": New, "a5": Other, "a6": Other, "a7": New, "b1": New}
-	q := NewQueue(12, func(item string) string { return item[:1] }, func(item string) Stage { return stages[item] })
+	q := NewQueue(8, func(item string) string { return item[:1] }, func(item string) Stage { return stages[item] })
 	q.Hold(func(string) bool { return true })
 	for _, item := range []string{"a1", "a2", "a3", "a4", "a5", "a6", "a7", "b1"} {
 		q.Push(item)
@@ -105,8 +111,16 @@ func TestTouch(t *testing.T) {
 	for q.Ready() {
 		got = append(got, q.Pop())
 	}
-	if got := strings.Join(got, " "); got != "a6 a7 a2 a3 a5" || q.Len() != 3 {
+	if got := strings.Join(got, " "); got != "a6 a7 a2 a3" || q.Len() != 4 {
 		t.Errorf("%s, and %d wait", got, q.Len())
+	}
+	q.Done("a6")
+	if q.Ready() {
+		t.Error("a7, which is edited, is worked on, and three others are at once")
+	}
+	q.Done("a7")
+	if !q.Ready() || q.Pop() != "a5" {
+		t.Error("a5 waits for nothing")
 	}
 }
 
@@ -240,10 +254,31 @@ func (h *history) may(namespace string) bool {
 
 // goes are those of a namespace that wait and are not held back.
 func (h *history) goes(namespace string) []string {
-	if !h.held[namespace] {
-		return h.waiting[namespace]
+	quarter := h.urgent() && h.others(namespace) >= max(1, h.workers/4)
+	return slices.DeleteFunc(slices.Clone(h.waiting[namespace]), func(item string) bool {
+		return h.held[namespace] && stage(item) == New || quarter && stage(item) == Other
+	})
+}
+
+// urgent tells whether something that has begun or was edited waits or is worked on.
+func (h *history) urgent() bool {
+	is := func(item string) bool { return stage(item) == Begun || stage(item) == Edited }
+	for _, waiting := range h.waiting {
+		if slices.ContainsFunc(waiting, is) {
+			return true
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(h.waiting[namespace]), func(item string) bool { return stage(item) == New })
+	return slices.ContainsFunc(h.working, is)
+}
+
+// others is how many of a namespace are worked on that are neither new nor begun nor edited.
+func (h *history) others(namespace string) (n int) {
+	for _, item := range h.working {
+		if item[:1] == namespace && stage(item) == Other {
+			n++
+		}
+	}
+	return n
 }
 
 func (h *history) take() {
@@ -290,8 +325,11 @@ func (h *history) take() {
 // latter at the latest after three of the former.
 func (h *history) inLine(namespace, item string) {
 	line := h.goes(namespace)
+	if len(line) == 0 { // all have to wait, and one goes nevertheless
+		line = slices.DeleteFunc(slices.Clone(h.waiting[namespace]), func(other string) bool { return stage(other) != Other })
+	}
 	if len(line) == 0 {
-		line = h.waiting[namespace] // there is nothing else
+		line = h.waiting[namespace]
 	}
 	edited := func(other string) bool { return stage(other) == Edited }
 	same := func(other string) bool { return begun(other) == begun(item) && edited(other) == edited(item) }
