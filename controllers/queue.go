@@ -286,6 +286,16 @@ func (b *begun) unanswered(key types.NamespacedName) int32 {
 	return b.by[key].clusters
 }
 
+// onItsWay is for how long a FleetWorkload is on its way, 0 when it is not.
+func (b *begun) onItsWay(key types.NamespacedName, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u, known := b.by[key]; known {
+		return now.Sub(u.since)
+	}
+	return 0
+}
+
 // holds tells whether nothing new should begin in a namespace.
 func (b *begun) holds(namespace string, now time.Time) bool {
 	held, _ := b.hold(now)

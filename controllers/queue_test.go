@@ -736,6 +736,7 @@ func TestNumbersAloneWait(t *testing.T) {
 			stuck   bool
 			words   bool
 			reason  string
+			way     time.Duration
 			later   time.Duration
 		}{
 			"many are to answer":           {applied: 80, later: statusPace - time.Second/2},
@@ -762,6 +763,11 @@ func TestNumbersAloneWait(t *testing.T) {
 			"another reason":                         {applied: 50, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = "RemovalHeld" }},
 			"many rows":                              {applied: 81, rows: manyAnswers, later: numbersPace - time.Second/2},
 			"many rows, beside another":              {applied: 81, rows: manyAnswers, others: 1, later: longestPace - time.Second/2},
+			"many rows, beside another, for long":    {applied: 81, rows: manyAnswers, others: 1, way: 40 * time.Second, later: 20*time.Second - time.Second/2},
+			"many rows, beside another, for hours":   {applied: 81, rows: manyAnswers, others: 1, way: time.Hour, later: longestOfMany - time.Second/2},
+			"many rows, in other words, for long":    {words: true, rows: manyAnswers, others: 1, way: 40 * time.Second, later: 20*time.Second - time.Second/2},
+			"many rows, alone, for hours":            {applied: 81, rows: manyAnswers, way: time.Hour, later: numbersPace - time.Second/2},
+			"few rows, beside another, for hours":    {applied: 81, others: 1, way: time.Hour, later: numbersPace + paceForOthers - time.Second/2},
 			"few rows, beside another":               {applied: 81, rows: manyAnswers - 1, others: 1, later: numbersPace + paceForOthers - time.Second/2},
 			"ready on many, beside another":          {applied: 81, rows: manyAnswers, others: 1, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Status = metav1.ConditionTrue }},
 			"as far, in a word":                      {applied: 50, later: statusPace - time.Second/2, change: func(s *v1alpha1.FleetWorkloadStatus) { s.Conditions[0].Reason = v1alpha1.ReasonApplying }},
@@ -787,6 +793,9 @@ func TestNumbersAloneWait(t *testing.T) {
 			if c.words {
 				fw.Status = statusOf(81, nil)
 			}
+			for i := 1; c.words && i < c.rows; i++ {
+				fw.Status.Clusters = append(fw.Status.Clusters, v1alpha1.ClusterStatus{Name: fmt.Sprint(i)})
+			}
 			fw.Status.Conditions[0].Reason = cmp.Or(c.reason, v1alpha1.ReasonProgressing)
 			if c.was != nil {
 				c.was(&fw.Status)
@@ -804,11 +813,11 @@ func TestNumbersAloneWait(t *testing.T) {
 					c.change(&status)
 				}
 			}
-			r.begun.note(client.ObjectKeyFromObject(fw), status, time.Now())
+			r.begun.note(client.ObjectKeyFromObject(fw), status, time.Now().Add(-c.way))
 			if later := r.later(fw, status); later != c.later {
 				t.Errorf("%s: it waits for %s, want %s", name, later, c.later)
 			}
-			time.Sleep(longestPace)
+			time.Sleep(longestOfMany)
 			if later := r.later(fw, status); later > 0 {
 				t.Errorf("%s: it waits for %s more", name, later)
 			}

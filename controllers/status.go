@@ -134,7 +134,7 @@ const (
 	// numbersPace is how often at most a status is written for numbers alone: pods that start on three clusters change them many times a second.
 	numbersPace = time.Second
 	// statusPace is the same while manyAnswers or more clusters are to answer: an API server takes as long for a status with a row for each of a
-	// hundred clusters as for five ManifestWorks. With as many rows, and beside others on their way, it is longestPace.
+	// hundred clusters as for five ManifestWorks. With as many rows, and beside others on their way, it is paceOfMany.
 	statusPace  = 3 * time.Second
 	manyAnswers = 20
 	// wordsPace is the same for messages alone: what is awaited now is soon something else. Beside others on their way it is longestPace.
@@ -142,17 +142,25 @@ const (
 	// paceForOthers is added for each FleetWorkload that is on its way and has no worker to itself, until it is longestPace.
 	paceForOthers = 200 * time.Millisecond
 	longestPace   = 10 * time.Second
+	longestOfMany = 30 * time.Second
 )
+
+// paceOfMany is how often at most a status of many rows is written for numbers beside others: half of the time that the FleetWorkload is on its way,
+// within bounds. What takes two minutes need not be told twelve times.
+func paceOfMany(onItsWay time.Duration) time.Duration {
+	return min(max(longestPace, onItsWay/2), longestOfMany)
+}
 
 // later is for how long the write of a status may wait, 0 when it may not. Decisions are written at once, and what a person waits for: that all clusters
 // have the manifest, which Ready does not say where one cannot be reached.
 func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWorkloadStatus) time.Duration {
 	key := client.ObjectKeyFromObject(fw)
-	others, many := r.begun.more(key, r.Concurrency, r.Clock.Now()), r.begun.unanswered(key) >= manyAnswers
+	now := r.Clock.Now()
+	others, many := r.begun.more(key, r.Concurrency, now), r.begun.unanswered(key) >= manyAnswers
 	pace := min(longestPace, numbersPace+time.Duration(others)*paceForOthers)
 	switch {
 	case others > 0 && len(status.Clusters) >= manyAnswers:
-		pace = longestPace
+		pace = paceOfMany(r.begun.onItsWay(key, now))
 	case many:
 		pace = max(pace, statusPace)
 	}
@@ -163,7 +171,7 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 	if equality.Semantic.DeepEqual(withoutWords(was), withoutWords(is)) {
 		pace = max(pace, wordsPace)
 		if others > 0 {
-			pace = longestPace
+			pace = max(pace, longestPace)
 		}
 	}
 	before, after := withoutNumbers(was), withoutNumbers(is)
@@ -172,7 +180,7 @@ func (r *Reconciler) later(fw *v1alpha1.FleetWorkload, status v1alpha1.FleetWork
 	if equal := equality.Semantic.DeepEqual; !equal(before, after) || equal(fw.Status, status) || awaitsUnreachable(status) && !awaitsUnreachable(fw.Status) {
 		return 0
 	}
-	return pace - r.Clock.Now().Sub(r.written.last(key))
+	return pace - now.Sub(r.written.last(key))
 }
 
 // withoutNumbers is a status without what clusters report from one moment to the next, and how far that is.
