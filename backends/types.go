@@ -234,8 +234,8 @@ func (t Target) removes() bool { return t.Mode == ModeRemove }
 type Selection struct {
 	// Clusters are the chosen ones, sorted, whether or not they can be reached, or have taints.
 	Clusters []string
-	// Unfit are chosen clusters that cannot run the kind, by the reason for a person. They are in Clusters too.
-	Unfit map[string]string
+	// Unsupported are chosen clusters that cannot run the kind, by the reason for a person. They are in Clusters too.
+	Unsupported map[string]string
 	// Serves are the versions in which chosen clusters serve the kind, sorted, of clusters of which that is known. Kinds
 	// that come with Kubernetes are left out.
 	Serves map[string][]string
@@ -245,7 +245,7 @@ type Selection struct {
 	Message string
 }
 
-// Without is the reason in Selection.Unfit of clusters that do not serve a kind.
+// Without is the reason in Selection.Unsupported of clusters that do not serve a kind.
 func Without(gvk schema.GroupVersionKind) string {
 	return "without " + gvk.GroupVersion().String() + " " + gvk.Kind
 }

@@ -85,7 +85,7 @@ func (w *world) restart() {
 	r := w.Reconciler
 	w.Reconciler = &Reconciler{
 		Kinds: r.Kinds, Client: r.Client, Sources: r.Sources, Backends: r.Backends, Recorder: r.Recorder, Clock: r.Clock,
-		MaxRemovalPercent: r.MaxRemovalPercent, Turns: NewTurns(10),
+		MaxRemovalPercent: r.MaxRemovalPercent, MigrationLimiter: NewMigrationLimiter(10),
 	}
 }
 

@@ -60,7 +60,7 @@ func (r *Reconciler) unasked(fw *v1alpha1.FleetWorkload) pass.In {
 	return pass.In{
 		Settings: pass.Settings{
 			Kinds: r.Kinds, Installation: r.Installation, Aliases: r.Aliases, Backends: r.Backends.Names(), LeaveOut: r.LeaveOut, MaxRemovalPercent: r.MaxRemovalPercent,
-			MigrationsAtOnce: r.Turns.limit, Tenancy: r.Tenancy,
+			MigrationsAtOnce: r.MigrationLimiter.limit, Tenancy: r.Tenancy,
 		},
 		FleetWorkload: fw, Undecodable: lenient.Problem(fw), Now: r.Clock.Now(), Starting: r.younger(r.StartGrace), Filling: r.younger(r.FillGrace),
 		Sides: map[string]*pass.Side{}, Objects: map[string]pass.Object{}, Restarts: map[string]*int32{}, Access: map[pass.Access]pass.Answer{},
@@ -86,7 +86,7 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 		in.Namespace = r.readNamespace(ctx, in.FleetWorkload.Namespace)
 	}
 	if reads.Turn {
-		turn, err := r.Turns.take(ctx, r.Client, client.ObjectKeyFromObject(in.FleetWorkload))
+		turn, err := r.MigrationLimiter.take(ctx, r.Client, client.ObjectKeyFromObject(in.FleetWorkload))
 		if err != nil {
 			return err
 		}

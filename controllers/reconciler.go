@@ -62,8 +62,8 @@ type Reconciler struct {
 	Aliases plan.Aliases
 	// Tenancy bounds what namespaces may use.
 	Tenancy tenancy.Tenancy
-	// Turns bound how many FleetWorkloads are handed over at once.
-	Turns *Turns
+	// MigrationLimiter bounds how many FleetWorkloads are handed over at once.
+	MigrationLimiter *MigrationLimiter
 	// Recorder writes events.
 	Recorder events.EventRecorder
 	// Changes measures how long changes take; nil measures nothing.
@@ -119,7 +119,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, bac
 			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Named("fleetworkload").
 		WatchesRawSource(source.TypedChannel(backendEvents, handler.TypedFuncs[BackendEvent, reconcile.Request]{GenericFunc: r.told})).
-		WatchesRawSource(source.TypedChannel(r.Turns.wake, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
+		WatchesRawSource(source.TypedChannel(r.MigrationLimiter.wake, handler.TypedEnqueueRequestsFromMapFunc(r.requestsFor))).
 		WithOptions(r.options()).
 		Complete(r)
 }
@@ -267,7 +267,7 @@ func (r *Reconciler) takeUp(ctx context.Context, key types.NamespacedName) (ther
 // letGo forgets what is known of a FleetWorkload that is gone, or another operator's.
 func (r *Reconciler) letGo(key types.NamespacedName) {
 	r.Sources.Refer(key, nil)
-	r.Turns.end(key)
+	r.MigrationLimiter.end(key)
 	r.drifts.forget(key)
 	r.Changes.Forget(key)
 	r.begun.forget(key)

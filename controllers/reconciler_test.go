@@ -121,7 +121,7 @@ func newWorld(t *testing.T) *world {
 	w.Reconciler = &Reconciler{
 		Kinds: kinds, Client: w.client, Live: w.client, Sources: w.sources, Backends: w.backends, Recorder: events.NewFakeRecorder(100),
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), MaxRemovalPercent: 50,
-		Turns: NewTurns(10),
+		MigrationLimiter: NewMigrationLimiter(10),
 	}
 	return w
 }

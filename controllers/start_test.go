@@ -37,8 +37,8 @@ func outlivesTheStart(t *testing.T, backend slow, grace, again time.Duration) {
 	w.Reconciler = &Reconciler{
 		Kinds: w.Kinds, Sources: w.sources,
 		Client: w.client, Backends: backend, Recorder: w.Recorder, Clock: clock, MaxRemovalPercent: 50,
-		Turns:      NewTurns(10),
-		StartGrace: 20 * time.Second, FillGrace: 10 * time.Minute,
+		MigrationLimiter: NewMigrationLimiter(10),
+		StartGrace:       20 * time.Second, FillGrace: 10 * time.Minute,
 	}
 	before := w.writes
 	for range 2 {

@@ -34,7 +34,7 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 		return ctrl.Result{}, false, result.Err
 	}
 	if result.Gone {
-		r.Turns.end(client.ObjectKeyFromObject(fw))
+		r.MigrationLimiter.end(client.ObjectKeyFromObject(fw))
 		return ctrl.Result{}, false, r.removeFinalizer(ctx, fw)
 	}
 	if !result.Unchanged {
@@ -50,9 +50,9 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 	}
 	switch result.Turn {
 	case pass.TurnEnds:
-		r.Turns.end(client.ObjectKeyFromObject(fw))
+		r.MigrationLimiter.end(client.ObjectKeyFromObject(fw))
 	case pass.TurnGoesOn:
-		r.Turns.goesOn(client.ObjectKeyFromObject(fw))
+		r.MigrationLimiter.goesOn(client.ObjectKeyFromObject(fw))
 	case pass.TurnKept:
 	}
 	if err := r.forget(ctx, fw, result.Forget); err != nil {

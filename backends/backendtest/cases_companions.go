@@ -84,7 +84,7 @@ func companionCases() []Case {
 			run: func(s *session) {
 				p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(settings, token)
 				s.converge(p)
-				workload, companion := s.chronicle(s.cluster(1), p.ref()), s.chronicle(s.cluster(1), settings.ref(s.namespace))
+				workload, companion := s.watchLog(s.cluster(1), p.ref()), s.watchLog(s.cluster(1), settings.ref(s.namespace))
 				s.converge(p.on(s.cluster(0)))
 				s.before(s.cluster(1), "the workload's end", workload.went(), "the companion's", companion.went())
 				s.absent(s.cluster(1), token.ref(s.namespace))
@@ -215,11 +215,11 @@ func reladen(p plan) plan {
 
 func companionsComeFirst(s *session) {
 	p := s.newPlan("web", s.cluster(0), s.cluster(1)).divided(2, 1).carrying(settings, token)
-	type watched struct{ workload, settings, token *chronicle }
+	type watched struct{ workload, settings, token *watchLog }
 	clusters := map[string]watched{}
 	for _, cluster := range p.clusters() {
 		clusters[cluster] = watched{
-			s.chronicle(cluster, p.ref()), s.chronicle(cluster, settings.ref(s.namespace)), s.chronicle(cluster, token.ref(s.namespace)),
+			s.watchLog(cluster, p.ref()), s.watchLog(cluster, settings.ref(s.namespace)), s.watchLog(cluster, token.ref(s.namespace)),
 		}
 	}
 	s.converge(p)
@@ -232,8 +232,8 @@ func companionsComeFirst(s *session) {
 	next := p.changed().carrying(settings, token)
 	s.converge(next)
 	for cluster, w := range clusters {
-		changed := w.settings.when("the change", func(h happening) bool { return nested(h.object, "data", "value") == "two" })
-		s.before(cluster, "the ConfigMap's change", changed, "the workload's", w.workload.when("the change", func(h happening) bool {
+		changed := w.settings.when("the change", func(h watchEvent) bool { return nested(h.object, "data", "value") == "two" })
+		s.before(cluster, "the ConfigMap's change", changed, "the workload's", w.workload.when("the change", func(h watchEvent) bool {
 			return h.object.GetAnnotations()[v1alpha1.AnnotationRevision] == next.revision()
 		}))
 	}
@@ -259,10 +259,10 @@ func companionsGoAfter(s *session) {
 	}
 	// One change that takes both the need and the companion away.
 	s.converge(p)
-	workload, companion := s.chronicle(s.cluster(0), p.ref()), s.chronicle(s.cluster(0), settings.ref(s.namespace))
+	workload, companion := s.watchLog(s.cluster(0), p.ref()), s.watchLog(s.cluster(0), settings.ref(s.namespace))
 	next.prune = backends.PruneAll
 	s.converge(next)
-	changed := workload.when("the change", func(h happening) bool {
+	changed := workload.when("the change", func(h watchEvent) bool {
 		return h.object.GetAnnotations()[v1alpha1.AnnotationRevision] == next.revision()
 	})
 	s.before(s.cluster(0), "the workload's change", changed, "the companion's end", companion.went())
@@ -301,7 +301,7 @@ func deleteCompanions(s *session) {
 	claim := passenger{kind: "PersistentVolumeClaim", name: "data"}
 	p := s.newPlan("web", s.cluster(0), s.cluster(1)).carrying(settings, claim, token)
 	s.converge(p)
-	workload, companion := s.chronicle(s.cluster(0), p.ref()), s.chronicle(s.cluster(0), settings.ref(s.namespace))
+	workload, companion := s.watchLog(s.cluster(0), p.ref()), s.watchLog(s.cluster(0), settings.ref(s.namespace))
 	s.remove(p, v1alpha1.DeletionPolicyDelete)
 	s.nothingLeft(p)
 	s.gone(p)

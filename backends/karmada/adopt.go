@@ -25,7 +25,7 @@ import (
 
 // overwrites tells whether Karmada is to take over what it finds on a cluster. In a hand-over that is until the cluster is simply owned:
 // what Applied says may be of the time before the other backend had it.
-func overwrites(desired backends.Desired, t backends.Target, live world) bool {
+func overwrites(desired backends.Desired, t backends.Target, live currentState) bool {
 	switch {
 	case t.Mode == probeClosely || t.Mode == backends.ModeAdopt:
 		return true
@@ -50,7 +50,7 @@ func (w work) toTakeOver() bool {
 	}
 }
 
-// takesOver tells whether a carrier, of which live is what is there, is to take over what it finds. When it was given up and is dispatched
+// takesOver tells whether a companion work, of which live is what is there, is to take over what it finds. When it was given up and is dispatched
 // again, what Applied says is of the time before.
 func takesOver(live *workv1alpha1.Work, mode backends.Mode) bool {
 	if live == nil {

@@ -83,7 +83,7 @@ func applied(obj *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // adopting is a converged world at the moment in which its cluster has been taken over.
-func adopting(t *testing.T) (backends.Desired, world) {
+func adopting(t *testing.T) (backends.Desired, currentState) {
 	t.Helper()
 	d, live := converged(t)
 	d.ConflictPolicy = v1alpha1.ConflictPolicyAdopt
@@ -96,7 +96,7 @@ func adopting(t *testing.T) (backends.Desired, world) {
 }
 
 // next renders for the live world and decides.
-func next(t *testing.T, d backends.Desired, live world) decision {
+func next(t *testing.T, d backends.Desired, live currentState) decision {
 	t.Helper()
 	want, err := render(d, live)
 	if err != nil {
@@ -132,19 +132,19 @@ func TestTheEndOfATakeOver(t *testing.T) {
 // TestATakeOverBeginsBehindTheGate: between the word of a conflict and the take-over the operator must come to ask what is there. So must
 // all that comes with another change.
 func TestATakeOverBeginsBehindTheGate(t *testing.T) {
-	for name, change := range map[string]func(*backends.Desired, *world){
-		"somebody else's": func(_ *backends.Desired, l *world) {
+	for name, change := range map[string]func(*backends.Desired, *currentState){
+		"somebody else's": func(_ *backends.Desired, l *currentState) {
 			l.override, l.works[0] = nil, said(l.works[0], abort, metav1.ConditionFalse, sayExists)
 		},
-		"somebody else's, while another one has been taken over": func(d *backends.Desired, l *world) {
+		"somebody else's, while another one has been taken over": func(d *backends.Desired, l *currentState) {
 			l.override = applied(withRule(l.override, d.Key, []string{"m2"}, resolve(overwrite)))
 			l.works[0] = said(l.works[0], abort, metav1.ConditionFalse, sayExists)
 		},
-		"taken over, and changed": func(d *backends.Desired, _ *world) {
+		"taken over, and changed": func(d *backends.Desired, _ *currentState) {
 			changed := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2, greeting: "hola"})
 			d.Targets = changed.Targets
 		},
-		"from when the policy said Overwrite": func(_ *backends.Desired, l *world) {
+		"from when the policy said Overwrite": func(_ *backends.Desired, l *currentState) {
 			l.override, l.works[0] = nil, said(l.works[0], overwrite, metav1.ConditionTrue, "")
 			l.policy.Object["spec"].(map[string]any)["conflictResolution"] = "Overwrite"
 		},
@@ -207,7 +207,7 @@ func TestACompanionIsTakenOverOnce(t *testing.T) {
 func TestASharedCompanionIsTakenOverOnce(t *testing.T) {
 	taker := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2, owner: backends.ModeAdopt})
 	user := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2})
-	live, want := carrierOf(t, taker.Key, user.Key)
+	live, want := companionWorkOf(t, taker.Key, user.Key)
 	c := want.companion
 	if step := takeUp(t, taker, c, live); adopts(step.patch) {
 		t.Fatal("it was Karmada's all the time")
@@ -251,14 +251,14 @@ func delivered(status metav1.ConditionStatus, message string) workv1alpha1.WorkS
 }
 
 // takeUp is the next step with a companion on the first target.
-func takeUp(t *testing.T, d backends.Desired, c backends.Companion, live *workv1alpha1.Work) carrierStep {
+func takeUp(t *testing.T, d backends.Desired, c backends.Companion, live *workv1alpha1.Work) companionWorkStep {
 	t.Helper()
 	target := d.Targets[0]
-	want, err := renderCarrier(d.Key, target.Cluster, c, mayTakeOver(d, target, c, live) && takesOver(live, target.Mode))
+	want, err := renderCompanionWork(d.Key, target.Cluster, c, mayTakeOver(d, target, c, live) && takesOver(live, target.Mode))
 	if err != nil {
 		t.Fatal(err)
 	}
-	step, err := nextCarrier(live, want, d.Key, true)
+	step, err := nextCompanionWork(live, want, d.Key, true)
 	if err != nil {
 		t.Fatal(err)
 	}

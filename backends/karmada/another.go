@@ -28,27 +28,29 @@ func (w work) ofAnother() bool {
 
 // neverTried tells whether Karmada has not looked at what is on the member for this Work: dispatching is suspended, and was from the start.
 // A report is no proof: where another Karmada has the same name for the cluster, its Work has this one's name, and Karmada goes by that.
-func (l world) neverTried(w work) bool { return w.untried() && !l.dispatches(w) }
+func (l currentState) neverTried(w work) bool { return w.untried() && !l.dispatches(w) }
 
 // beingTried tells whether Karmada is about to look: the Work says so later than the policy and the binding.
-func (l world) beingTried(w work) bool { return w.untried() && l.dispatches(w) && !w.terminating() }
+func (l currentState) beingTried(w work) bool {
+	return w.untried() && l.dispatches(w) && !w.terminating()
+}
 
 func (w work) untried() bool { return w.applied() == nil && w.suspended() }
 
 // dispatches tells whether the suspension of a Work may be about to end, or to come back.
-func (l world) dispatches(w work) bool {
+func (l currentState) dispatches(w work) bool {
 	return l.policy != nil && !suspendsOn(policySuspension(l.policy), w.cluster) || !takenUp(l)
 }
 
 // anothers are the clusters that have another Karmada's object: with its Work ours would delete it.
-func (l world) anothers() []string {
+func (l currentState) anothers() []string {
 	return l.clustersOf(func(w work) bool { return w.ofAnother() || !isApplied(w) && w.spared() })
 }
 
 // leftAlone are the clusters that have nothing of ours, and may have another Karmada's object.
-func (l world) leftAlone() []string { return union(l.anothers(), l.clustersOf(l.neverTried)) }
+func (l currentState) leftAlone() []string { return union(l.anothers(), l.clustersOf(l.neverTried)) }
 
-func (l world) clustersOf(holds func(work) bool) (clusters []string) {
+func (l currentState) clustersOf(holds func(work) bool) (clusters []string) {
 	for _, w := range l.works {
 		if holds(w) {
 			clusters = append(clusters, w.cluster)

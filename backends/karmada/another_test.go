@@ -52,18 +52,18 @@ func TestAProbeFindsAnothersObject(t *testing.T) {
 // left it to us. What was applied goes.
 func TestAnothersObjectIsNotDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*world)
+		change func(*currentState)
 		spared bool
 		alone  bool
 	}{
-		"another's": {func(l *world) { l.works[0] = said(l.works[0], abort, metav1.ConditionFalse, sayAnother) }, true, true},
-		"never looked at": {func(l *world) {
+		"another's": {func(l *currentState) { l.works[0] = said(l.works[0], abort, metav1.ConditionFalse, sayAnother) }, true, true},
+		"never looked at": {func(l *currentState) {
 			untry(l)
 			closeGate(l)
 		}, true, false},
 		"about to be looked at": {untry, false, false},
-		"ours":                  {func(*world) {}, false, false},
-		"a change failed":       {func(l *world) { l.works[0] = said(l.works[0], abort, metav1.ConditionFalse, sayOther) }, false, false},
+		"ours":                  {func(*currentState) {}, false, false},
+		"a change failed":       {func(l *currentState) { l.works[0] = said(l.works[0], abort, metav1.ConditionFalse, sayOther) }, false, false},
 	} {
 		d, live := converged(t)
 		c.change(&live)
@@ -81,13 +81,13 @@ func TestAnothersObjectIsNotDeleted(t *testing.T) {
 }
 
 // untry makes the Work one that Karmada has not carried out.
-func untry(l *world) {
+func untry(l *currentState) {
 	yes := true
 	l.works[0] = said(l.works[0], abort, "", "")
 	l.works[0].Spec.SuspendDispatching, l.works[0].Status.ManifestStatuses = &yes, nil
 }
 
-func closeGate(l *world) {
+func closeGate(l *currentState) {
 	yes := true
 	l.policy = gated(l.policy)
 	l.binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: &yes}}
@@ -96,9 +96,9 @@ func closeGate(l *world) {
 // TestDeleteWaitsForWhatIsBeingDispatched: of a Work that is not suspended any more, as its policy or its binding says, nobody can tell yet
 // whether there is a member object of ours.
 func TestDeleteWaitsForWhatIsBeingDispatched(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"the Work is late":    func(*world) {},
-		"the binding is late": func(l *world) { closeGate(l); l.binding.Spec.Suspension = nil },
+	for name, change := range map[string]func(*currentState){
+		"the Work is late":    func(*currentState) {},
+		"the binding is late": func(l *currentState) { closeGate(l); l.binding.Spec.Suspension = nil },
 	} {
 		d, live := converged(t)
 		untry(&live)

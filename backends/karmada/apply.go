@@ -21,7 +21,7 @@ import (
 func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.Progress, error) {
 	removed := removedOf(desired)
 	desired.Targets = desired.Wanted()
-	want, err := render(desired, world{})
+	want, err := render(desired, currentState{})
 	if err != nil {
 		return backends.Progress{}, err
 	}
@@ -36,7 +36,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if err := checkOwners(desired.Query, live); err != nil {
 		return backends.Progress{}, err
 	}
-	err = refuseCarried(desired, func(at types.NamespacedName) (*workv1alpha1.Work, error) { return d.carrier(ctx, at) })
+	err = refuseCarried(desired, func(at types.NamespacedName) (*workv1alpha1.Work, error) { return d.companionWork(ctx, at) })
 	if err != nil {
 		return backends.Progress{}, err
 	}
@@ -54,7 +54,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 	if behind, err := d.behind(ctx, desired.Query, live); err != nil || behind != "" {
 		return backends.Progress{Waiting: behind, Again: expectations.Patience}, err
 	}
-	if waiting, err := d.teacher.teach(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
+	if waiting, err := d.installer.install(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
 		return backends.Progress{Waiting: waiting}, err
 	}
 	return d.advance(ctx, desired, removed, live, clusters)
@@ -62,10 +62,10 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 
 // advance takes the next step: companions first, then the workload, then what is no longer needed.
 func (d *Driver) advance(
-	ctx context.Context, desired backends.Desired, removed map[string]bool, live world, clusters []clusterv1alpha1.Cluster,
+	ctx context.Context, desired backends.Desired, removed map[string]bool, live currentState, clusters []clusterv1alpha1.Cluster,
 ) (backends.Progress, error) {
 	fleet := toFleet(clusters)
-	first, err := d.applyCarriers(ctx, desired, fleet)
+	first, err := d.applyCompanionWorks(ctx, desired, fleet)
 	if err != nil {
 		return backends.Progress{}, err
 	}
@@ -83,7 +83,7 @@ func (d *Driver) advance(
 		live.plain = true
 		live.plain = want.createsAtOnce(held, live) && d.isPlain(ctx, held.Query)
 	}
-	want, again := want.asking(live, clusters, held.Query, now)
+	want, again := want.rescheduled(live, clusters, held.Query, now)
 	step := decide(held, want, live)
 	again = backends.Sooner(again, step.again)
 	if len(step.writes) > 0 {
@@ -105,7 +105,7 @@ func (d *Driver) advance(
 		}
 	}
 	settled := step.waiting == "" && len(step.writes) == 0
-	waiting, seenCarrierBy, err := d.leaveCarriers(ctx, desired, removed, live, fleet, settled)
+	waiting, seenCompanionWorkBy, err := d.leaveCompanionWorks(ctx, desired, removed, live, fleet, settled)
 	for _, cluster := range slices.Sorted(maps.Keys(first.blocked)) {
 		waiting = append(waiting, cluster+": "+first.blocked[cluster])
 	}
@@ -115,7 +115,7 @@ func (d *Driver) advance(
 	if step.waiting != "" {
 		waiting = append([]string{step.waiting}, waiting...)
 	}
-	return backends.Progress{Done: len(waiting) == 0, Waiting: brief.Clauses(waiting, mostNamed), Again: backends.Sooner(backends.Sooner(again, seenBy), seenCarrierBy)}, err
+	return backends.Progress{Done: len(waiting) == 0, Waiting: brief.Clauses(waiting, mostNamed), Again: backends.Sooner(backends.Sooner(again, seenBy), seenCompanionWorkBy)}, err
 }
 
 // removedOf are the clusters that the workload is to be taken off.
@@ -132,7 +132,7 @@ func removedOf(desired backends.Desired) map[string]bool {
 // holdBack returns desired with all clusters held that must wait, as it is rendered, and those to be left that stay for now, each with
 // the reason. Why a cluster waits that is not in blocked yet is added there.
 func holdBack(
-	desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, unseen []string, blocked map[string]string,
+	desired backends.Desired, removed map[string]bool, live currentState, fleet backends.Fleet, unseen []string, blocked map[string]string,
 ) (held backends.Desired, want *rendered, stay map[string]string, err error) {
 	held, stay = holdUnsaid(waitingFor(probingClosely(desired, live), blocked), removed, live, fleet, unseen)
 	if want, err = render(held, live); err != nil {

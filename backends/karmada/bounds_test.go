@@ -26,7 +26,7 @@ func TestBoundsAreCarriedOutOrRefused(t *testing.T) {
 				demandHelp(t, what, err)
 				return
 			}
-			r, err := render(d, world{})
+			r, err := render(d, currentState{})
 			if err != nil {
 				demandHelp(t, what, err)
 				t.Log(err)

@@ -261,7 +261,7 @@ type watched struct {
 
 func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 	if !*indexed {
-		for name, index := range map[string]client.IndexerFunc{workByBinding: indexWork, carrierByUser: indexCarrier} {
+		for name, index := range map[string]client.IndexerFunc{workByBinding: indexWork, companionWorkByUser: indexCompanionWork} {
 			if err := d.cache.IndexField(ctx, &workv1alpha1.Work{}, name, index); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 		{&workv1alpha2.ResourceBinding{}, d.watches.onBinding()},
 		{&workv1alpha2.ClusterResourceBinding{}, d.watches.onClusterBinding()},
 		{&workv1alpha1.Work{}, d.watches.onWork()},
-		{&workv1alpha1.Work{}, d.watches.onCarrier()},
+		{&workv1alpha1.Work{}, d.watches.onCompanionWork()},
 		{&clusterv1alpha1.Cluster{}, d.watches.onCluster()},
 	}
 	for _, s := range scopes() {
@@ -282,7 +282,7 @@ func (d *Driver) watchBase(ctx context.Context, indexed *bool) error {
 			objects = append(objects, watched{policy, d.watches.onObject()})
 		}
 	}
-	if d.teacher.interpreter != nil {
+	if d.installer.interpreter != nil {
 		customizations := &unstructured.Unstructured{}
 		customizations.SetGroupVersionKind(customizationGVK)
 		objects = append(objects, watched{customizations, d.onCustomization()})
@@ -422,7 +422,7 @@ func (w *watches) onCluster() toolscache.ResourceEventHandler {
 // onCustomization: any change may make room for ours, or take it.
 func (d *Driver) onCustomization() toolscache.ResourceEventHandler {
 	tell := func(*unstructured.Unstructured) {
-		d.teacher.changed()
+		d.installer.changed()
 		d.watches.tellFleet()
 	}
 	return caches.Handler(tell, func(_, now *unstructured.Unstructured) { tell(now) }, tell)

@@ -125,7 +125,7 @@ func sameForUs(a, b *clusterv1alpha1.Cluster) bool {
 
 // choose evaluates the selectors over Karmada's clusters. Karmada's scheduler is told every cluster by name, and would
 // leave out clusters that do not serve the kind (its plugin APIEnablement); those that run it already stay.
-func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (backends.Selection, error) {
+func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live currentState) (backends.Selection, error) {
 	fleet := toFleet(clusters)
 	if names := fleet.Unknown(q.Selectors...); len(names) > 0 {
 		return backends.Selection{}, &backends.Error{
@@ -152,10 +152,10 @@ func choose(q backends.Query, clusters []clusterv1alpha1.Cluster, live world) (b
 			continue
 		}
 		lacking = append(lacking, c.Name)
-		if selection.Unfit == nil {
-			selection.Unfit = map[string]string{}
+		if selection.Unsupported == nil {
+			selection.Unsupported = map[string]string{}
 		}
-		selection.Unfit[c.Name] = backends.Without(q.Workload.GVK)
+		selection.Unsupported[c.Name] = backends.Without(q.Workload.GVK)
 	}
 	if len(chosen) > 0 && len(lacking) == len(chosen) {
 		return backends.Selection{}, backends.NotServed(q.Workload.GVK, "no chosen cluster serves it ("+list(lacking)+")",

@@ -25,20 +25,20 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
-// carrierByUser is the index of carriers by the UIDs of the FleetWorkloads that use them.
-const carrierByUser = "companion-user"
+// companionWorkByUser is the index of companion works by the UIDs of the FleetWorkloads that use them.
+const companionWorkByUser = "companion-user"
 
-func indexCarrier(obj client.Object) []string {
+func indexCompanionWork(obj client.Object) []string {
 	if obj.GetLabels()[companions.Label] == "" {
 		return nil
 	}
 	return companions.ReadUsers(obj.GetAnnotations()).UIDs()
 }
 
-// carriersOf lists the cached carriers that a workload uses. They must not be changed.
-func (d *Driver) carriersOf(ctx context.Context, key backends.Key) ([]*workv1alpha1.Work, error) {
+// companionWorksOf lists the cached companion works that a workload uses. They must not be changed.
+func (d *Driver) companionWorksOf(ctx context.Context, key backends.Key) ([]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := d.cache.List(ctx, &list, client.MatchingFields{carrierByUser: string(key.UID)}); err != nil {
+	if err := d.cache.List(ctx, &list, client.MatchingFields{companionWorkByUser: string(key.UID)}); err != nil {
 		return nil, backends.Classify("list companions of "+key.String(), err)
 	}
 	works := make([]*workv1alpha1.Work, 0, len(list.Items))
@@ -48,7 +48,7 @@ func (d *Driver) carriersOf(ctx context.Context, key backends.Key) ([]*workv1alp
 	return works, nil
 }
 
-func (d *Driver) carrier(ctx context.Context, at types.NamespacedName) (*workv1alpha1.Work, error) {
+func (d *Driver) companionWork(ctx context.Context, at types.NamespacedName) (*workv1alpha1.Work, error) {
 	live := &workv1alpha1.Work{}
 	err := d.cache.Get(ctx, at, live)
 	if apierrors.IsNotFound(err) {
@@ -66,12 +66,12 @@ type first struct {
 	pending []string
 	// blocked are the clusters that cannot have the workload for now, with the reason.
 	blocked map[string]string
-	// moving is true when a change of one may not have reached its cluster yet, see carrierStep.
+	// moving is true when a change of one may not have reached its cluster yet, see companionWorkStep.
 	moving bool
 }
 
-// applyCarriers takes the next step with every companion on every target.
-func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fleet backends.Fleet) (first, error) {
+// applyCompanionWorks takes the next step with every companion on every target.
+func (d *Driver) applyCompanionWorks(ctx context.Context, desired backends.Desired, fleet backends.Fleet) (first, error) {
 	out := first{blocked: map[string]string{}}
 	now := time.Now()
 	var errs []error
@@ -81,7 +81,7 @@ func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fl
 			if !c.NeededOn(t.Cluster) {
 				continue
 			}
-			step, err := d.applyCarrier(ctx, desired, t, c, fleet.InContact(t.Cluster), &namespace, written)
+			step, err := d.applyCompanionWork(ctx, desired, t, c, fleet.InContact(t.Cluster), &namespace, written)
 			errs = append(errs, err)
 			out.moving = out.moving || step.moving(now)
 			if step.pending != "" {
@@ -95,26 +95,26 @@ func (d *Driver) applyCarriers(ctx context.Context, desired backends.Desired, fl
 	return out, errors.Join(errs...)
 }
 
-// applyCarrier takes the next step with one companion on one cluster. namespace is true once Karmada is known to have it.
-func (d *Driver) applyCarrier(
+// applyCompanionWork takes the next step with one companion on one cluster. namespace is true once Karmada is known to have it.
+func (d *Driver) applyCompanionWork(
 	ctx context.Context, desired backends.Desired, t backends.Target, c backends.Companion, ready bool, namespace *bool, written renderings,
-) (carrierStep, error) {
-	live, err := d.carrier(ctx, carrierKey(t.Cluster, c.Object))
+) (companionWorkStep, error) {
+	live, err := d.companionWork(ctx, companionWorkKey(t.Cluster, c.Object))
 	if err != nil {
-		return carrierStep{}, err
+		return companionWorkStep{}, err
 	}
 	if live != nil {
 		d.created.Remove(desired.Key.UID, client.ObjectKeyFromObject(live))
 	}
-	want, err := written.carrier(desired.Key, t.Cluster, c, mayTakeOver(desired, t, c, live) && takesOver(live, t.Mode))
+	want, err := written.companionWork(desired.Key, t.Cluster, c, mayTakeOver(desired, t, c, live) && takesOver(live, t.Mode))
 	if err != nil {
-		return carrierStep{}, err
+		return companionWorkStep{}, err
 	}
 	if !t.Mode.Owns() {
 		step := nextObserve(live, &want, desired.Key)
-		return step, d.patchCarrier(ctx, live, step.patch, c)
+		return step, d.patchCompanionWork(ctx, live, step.patch, c)
 	}
-	step, err := nextCarrier(live, want, desired.Key, ready)
+	step, err := nextCompanionWork(live, want, desired.Key, ready)
 	if step.live = live; err != nil {
 		return step, err
 	}
@@ -125,9 +125,9 @@ func (d *Driver) applyCarrier(
 			}
 			*namespace = true
 		}
-		return step, d.createCarrier(ctx, step.create, c, desired.Key)
+		return step, d.createCompanionWork(ctx, step.create, c, desired.Key)
 	}
-	return step, d.patchCarrier(ctx, live, step.patch, c)
+	return step, d.patchCompanionWork(ctx, live, step.patch, c)
 }
 
 // mayTakeOver tells whether a companion that is somebody else's may be taken over on a cluster. Who shares one goes on with what another
@@ -137,11 +137,11 @@ func mayTakeOver(desired backends.Desired, t backends.Target, c backends.Compani
 		return false
 	}
 	return desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt ||
-		t.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && companions.IsCarrier(live) && adopts(live)
+		t.Mode == backends.ModeAdopt && !slices.Contains(c.Foreign, t.Cluster) || c.Shared && live != nil && companions.IsCompanionWork(live) && adopts(live)
 }
 
-// createCarrier never touches a Work that is there: the cache may be behind.
-func (d *Driver) createCarrier(ctx context.Context, work *workv1alpha1.Work, c backends.Companion, key backends.Key) error {
+// createCompanionWork never touches a Work that is there: the cache may be behind.
+func (d *Driver) createCompanionWork(ctx context.Context, work *workv1alpha1.Work, c backends.Companion, key backends.Key) error {
 	err := d.client.Create(ctx, work, client.FieldOwner(ssa.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		return nil // the cache will show whose it is
@@ -152,8 +152,8 @@ func (d *Driver) createCarrier(ctx context.Context, work *workv1alpha1.Work, c b
 	return companions.Explain("create work "+client.ObjectKeyFromObject(work).String(), c.Object, c.Shared, err)
 }
 
-// patchCarrier writes what differs, unless the Work has changed since it was read.
-func (d *Driver) patchCarrier(ctx context.Context, live, after *workv1alpha1.Work, c backends.Companion) error {
+// patchCompanionWork writes what differs, unless the Work has changed since it was read.
+func (d *Driver) patchCompanionWork(ctx context.Context, live, after *workv1alpha1.Work, c backends.Companion) error {
 	if after == nil || maps.Equal(live.Labels, after.Labels) && maps.Equal(live.Annotations, after.Annotations) &&
 		equality.Semantic.DeepEqual(live.Spec, after.Spec) {
 		return nil
@@ -177,23 +177,23 @@ func waitingFor(desired backends.Desired, blocked map[string]string) backends.De
 	return desired
 }
 
-// leaveCarriers lets go of the companions that are no longer wanted: of a cluster that is kept once the workload there
+// leaveCompanionWorks lets go of the companions that are no longer wanted: of a cluster that is kept once the workload there
 // is as wanted, of one that is to be left once the workload there has gone. settled is true when nothing of the workload
 // waits to be written. On a cluster that is only observed all of them stay as they are, until it is owned again.
-func (d *Driver) leaveCarriers(
-	ctx context.Context, desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, settled bool,
+func (d *Driver) leaveCompanionWorks(
+	ctx context.Context, desired backends.Desired, removed map[string]bool, live currentState, fleet backends.Fleet, settled bool,
 ) (waiting []string, again time.Duration, err error) {
-	carriers, err := d.carriersOf(ctx, desired.Key)
-	if err != nil || len(carriers) == 0 {
+	companionWorks, err := d.companionWorksOf(ctx, desired.Key)
+	if err != nil || len(companionWorks) == 0 {
 		return nil, 0, err
 	}
-	wanted, targets := wantedCarriers(desired), map[string]backends.Target{}
+	wanted, targets := wantedCompanionWorks(desired), map[string]backends.Target{}
 	for _, t := range desired.Targets {
 		targets[t.Cluster] = t
 	}
 	var arrived map[string]bool
 	var errs []error
-	for _, w := range carriers {
+	for _, w := range companionWorks {
 		cluster := newWork(w).cluster
 		t, kept := targets[cluster]
 		if wanted[client.ObjectKeyFromObject(w)] || !kept && !removed[cluster] {
@@ -201,7 +201,7 @@ func (d *Driver) leaveCarriers(
 		}
 		if kept && !t.Mode.Owns() {
 			step := nextObserve(w, nil, desired.Key)
-			errs = append(errs, d.patchCarrier(ctx, w, step.patch, companionOf(w)))
+			errs = append(errs, d.patchCompanionWork(ctx, w, step.patch, companionOf(w)))
 			if step.blocked != "" {
 				waiting = append(waiting, cluster+": "+step.blocked)
 			}
@@ -217,7 +217,7 @@ func (d *Driver) leaveCarriers(
 			waiting = append(waiting, cluster+": the workload to do without "+titleOf(w))
 			continue
 		}
-		step, err := d.leaveCarrier(ctx, w, desired.Key, v1alpha1.DeletionPolicyDelete, fleet)
+		step, err := d.leaveCompanionWork(ctx, w, desired.Key, v1alpha1.DeletionPolicyDelete, fleet)
 		errs, again = append(errs, err), backends.Sooner(again, step.again)
 		if step.waiting != "" {
 			waiting = append(waiting, step.waiting)
@@ -236,12 +236,12 @@ func stillNeeded(t backends.Target, kept, has, arrived bool) bool {
 	return has
 }
 
-func wantedCarriers(desired backends.Desired) map[types.NamespacedName]bool {
+func wantedCompanionWorks(desired backends.Desired) map[types.NamespacedName]bool {
 	wanted := map[types.NamespacedName]bool{}
 	for _, t := range desired.Targets {
 		for _, c := range desired.Companions {
 			if c.NeededOn(t.Cluster) {
-				wanted[carrierKey(t.Cluster, c.Object)] = true
+				wanted[companionWorkKey(t.Cluster, c.Object)] = true
 			}
 		}
 	}
@@ -249,7 +249,7 @@ func wantedCarriers(desired backends.Desired) map[types.NamespacedName]bool {
 }
 
 // hasArrived tells which clusters have the workload's newest manifest.
-func hasArrived(desired backends.Desired, live world, fleet backends.Fleet) map[string]bool {
+func hasArrived(desired backends.Desired, live currentState, fleet backends.Fleet) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range translate(desired.Query, live, fleet).Clusters {
 		out[c.Cluster] = c.Applied == metav1.ConditionTrue && c.Revision == desired.Revision && !c.Removing()
@@ -258,11 +258,11 @@ func hasArrived(desired backends.Desired, live world, fleet backends.Fleet) map[
 }
 
 // has tells whether anything of the workload is on the cluster, on its way out as well.
-func (l world) has(cluster string) bool {
+func (l currentState) has(cluster string) bool {
 	return l.runs(cluster) || slices.ContainsFunc(l.works, func(w work) bool { return w.cluster == cluster })
 }
 
-func (d *Driver) leaveCarrier(
+func (d *Driver) leaveCompanionWork(
 	ctx context.Context, w *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
 ) (step leaveStep, err error) {
 	step = nextLeaving(w, key, policy, fleet, time.Now())
@@ -272,7 +272,7 @@ func (d *Driver) leaveCarrier(
 	case step.remove:
 		err = d.discard(ctx, newWork(w))
 	case step.patch != nil:
-		err = d.patchCarrier(ctx, w, step.patch, companionOf(w))
+		err = d.patchCompanionWork(ctx, w, step.patch, companionOf(w))
 	}
 	if step.waiting != "" {
 		step.waiting = titleOf(w) + ": " + step.waiting
@@ -280,7 +280,7 @@ func (d *Driver) leaveCarrier(
 	return step, err
 }
 
-// companionOf is what a carrier delivers.
+// companionOf is what a companion work delivers.
 func companionOf(w *workv1alpha1.Work) backends.Companion {
 	c := backends.Companion{Object: carried(w), Shared: companions.IsShared(w)}
 	if c.Object == nil {
@@ -296,41 +296,41 @@ func titleOf(w *workv1alpha1.Work) string {
 	return "Work " + w.Name
 }
 
-// deleteCarriers lets go of all companions of a workload that is gone. It returns what is awaited.
-func (d *Driver) deleteCarriers(
+// deleteCompanionWorks lets go of all companions of a workload that is gone. It returns what is awaited.
+func (d *Driver) deleteCompanionWorks(
 	ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
 ) (awaited string, again time.Duration, err error) {
 	key := query.Key
-	carriers, err := d.carriersOf(ctx, key)
+	companionWorks, err := d.companionWorksOf(ctx, key)
 	if err != nil {
 		return "", 0, err
 	}
 	var waiting []string
 	var errs []error
-	for _, w := range carriers {
+	for _, w := range companionWorks {
 		if need := companions.ReadNeed(w.Annotations); query.Alone() && need.Observes(key.UID) {
 			w = withNeed(w, need.Owning(key, nil))
 		}
-		step, err := d.leaveCarrier(ctx, w, key, policy, fleet)
+		step, err := d.leaveCompanionWork(ctx, w, key, policy, fleet)
 		errs, again = append(errs, err), backends.Sooner(again, step.again)
 		if step.waiting != "" {
 			waiting = append(waiting, step.waiting)
 		}
 	}
-	unseen, err := d.unseenCarriers(ctx, key)
+	unseen, err := d.unseenCompanionWorks(ctx, key)
 	errs = append(errs, err)
 	slices.Sort(waiting)
 	switch {
 	case len(waiting) > 0:
 		awaited = brief.Clauses(waiting, mostNamed)
-	case len(carriers) > 0 || unseen:
+	case len(companionWorks) > 0 || unseen:
 		awaited = "the cache to show the companions"
 	}
 	return awaited, again, errors.Join(errs...)
 }
 
-// unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
-func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
+// unseenCompanionWorks tells whether a companion work was created a moment ago and is not in the cache yet.
+func (d *Driver) unseenCompanionWorks(ctx context.Context, key backends.Key) (bool, error) {
 	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
 		there, err := caches.Lookup(ctx, d.client, workv1alpha1.SchemeGroupVersion.WithKind("Work"), at)
 		return there != nil, err
@@ -340,10 +340,10 @@ func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, er
 // mostNamed bounds how many clusters or companions a message names.
 const mostNamed = 5
 
-// observeCarriers adds to the reports what stands against a cluster's companions.
-func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *backends.Observation) error {
-	carriers, err := d.carriersOf(ctx, query.Key)
-	if err != nil || len(carriers) == 0 {
+// observeCompanionWorks adds to the reports what stands against a cluster's companions.
+func (d *Driver) observeCompanionWorks(ctx context.Context, query backends.Query, o *backends.Observation) error {
+	companionWorks, err := d.companionWorksOf(ctx, query.Key)
+	if err != nil || len(companionWorks) == 0 {
 		return err
 	}
 	o.Found = true
@@ -352,7 +352,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		at[c.Cluster] = i
 	}
 	foreign := map[string][]string{}
-	for _, live := range carriers {
+	for _, live := range companionWorks {
 		w := newWork(live)
 		if _, known := at[w.cluster]; !known {
 			at[w.cluster] = len(o.Clusters)
@@ -387,7 +387,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 	return nil
 }
 
-// latest is a carrier as the query wants it read; nil when it has gone.
+// latest is a companion work as the query wants it read; nil when it has gone.
 func (d *Driver) latest(ctx context.Context, query backends.Query, cached *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	if query.Counterpart == backends.CounterpartNone {
 		return cached, nil
@@ -446,10 +446,10 @@ func (w work) tellCompanion(o *backends.ClusterObservation, key backends.Key) {
 	o.Companions = append(o.Companions, c)
 }
 
-// onCarrier tells the users of carriers; see onWork for the Works of bindings.
-func (w *watches) onCarrier() toolscache.ResourceEventHandler {
+// onCompanionWork tells the users of companion works; see onWork for the Works of bindings.
+func (w *watches) onCompanionWork() toolscache.ResourceEventHandler {
 	tell := func(before, now *workv1alpha1.Work, same bool) {
-		if !companions.IsCarrier(now) {
+		if !companions.IsCompanionWork(now) {
 			return
 		}
 		for _, user := range companions.Changed(before, now, same) {

@@ -23,7 +23,7 @@ const executionFinalizer = "karmada.io/execution-controller"
 // A Work goes once the execution controller has deleted the member object, or, when it preserves resources, has written
 // the Work's manifest once more without Karmada's marks (handleWorkDelete in pkg/controllers/execution). Both wait for a
 // lost cluster. The template goes before the policies: while it is there, a policy that is gone changes what is rendered.
-func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live world, fleet backends.Fleet, now time.Time) decision {
+func decideDelete(q backends.Query, policy v1alpha1.DeletionPolicy, live currentState, fleet backends.Fleet, now time.Time) decision {
 	d := newDeletion(q, policy, live)
 	if live.template != nil && live.template.GetDeletionTimestamp() == nil {
 		return d.dropTemplate(fleet, now)
@@ -104,7 +104,7 @@ func (d deletion) withoutKarmada(w work) bool {
 // deletion is what the steps of a deletion share.
 type deletion struct {
 	query backends.Query
-	live  world
+	live  currentState
 	// orphan means that member objects are released: by the policy, or because all clusters are observed.
 	orphan bool
 	// observed are the clusters whose member objects are neither deleted nor changed, whatever the policy: they are another backend's,
@@ -115,7 +115,7 @@ type deletion struct {
 	observed, spared []string
 }
 
-func newDeletion(q backends.Query, policy v1alpha1.DeletionPolicy, live world) deletion {
+func newDeletion(q backends.Query, policy v1alpha1.DeletionPolicy, live currentState) deletion {
 	d := deletion{query: q, live: live, observed: live.anothers()}
 	if !q.Alone() {
 		d.observed = union(live.leftAlone(), live.observed())
@@ -263,7 +263,7 @@ func untouchable(w work) bool {
 }
 
 // undecided says why the Works do not know yet what is to become of the member objects.
-func undecided(orphan bool, live world) string {
+func undecided(orphan bool, live currentState) string {
 	if b := live.binding; b != nil && b.DeletionTimestamp == nil {
 		if p := b.Spec.PreserveResourcesOnDeletion; (p != nil && *p) != orphan {
 			return "Karmada to take up the deletion policy"

@@ -42,12 +42,12 @@ type Driver struct {
 	kinds  kinds
 	log    logr.Logger
 
-	watches  watches
-	failures failures
-	expected expectations.Expectations
-	teacher  *teacher
-	pods     *podReader // nil when it is not to look at pods
-	// created are the carriers that the cache may not show yet.
+	watches   watches
+	failures  failures
+	expected  expectations.Expectations
+	installer *customizationInstaller
+	pods      *podReader // nil when it is not to look at pods
+	// created are the companion works that the cache may not show yet.
 	created companions.Created
 }
 
@@ -72,7 +72,7 @@ func New(cfg *rest.Config, opts Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to Karmada: %w", err)
 	}
-	d := &Driver{log: opts.Log, teacher: newTeacher(opts.Interpreter)}
+	d := &Driver{log: opts.Log, installer: newCustomizationInstaller(opts.Interpreter)}
 	bounded := backends.Bounded(httpClient)
 	mapper, err := apiutil.NewDynamicRESTMapper(cfg, bounded)
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	if err != nil {
 		return backends.Observation{}, err
 	}
-	lesson, err := d.teacher.prepare(ctx, d.cache, query.Workload.GVK)
+	plan, err := d.installer.prepare(ctx, d.cache, query.Workload.GVK)
 	if err != nil {
 		return backends.Observation{}, err
 	}
@@ -142,11 +142,11 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 	}
 	earlier := live.earlier(query)
 	live = live.own(query)
-	live.retains = lesson.retains
+	live.retains = plan.retains
 	o := translate(query, live, toFleet(clusters))
 	o.Earlier = earlier
-	o.Notes = slices.Clone(lesson.notes)
-	if err := d.observeCarriers(ctx, query, &o); err != nil {
+	o.Notes = slices.Clone(plan.notes)
+	if err := d.observeCompanionWorks(ctx, query, &o); err != nil {
 		return backends.Observation{}, err
 	}
 	selection, choice := choose(query, clusters, live)
@@ -197,7 +197,7 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	}
 	waiting := step.waiting
 	if waiting == "" {
-		if waiting, again, err = d.deleteCarriers(ctx, query, policy, toFleet(clusters)); err != nil {
+		if waiting, again, err = d.deleteCompanionWorks(ctx, query, policy, toFleet(clusters)); err != nil {
 			return backends.Progress{}, err
 		}
 	}

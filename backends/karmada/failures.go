@@ -151,7 +151,7 @@ func (w *watches) tellOfFailure(e *corev1.Event) {
 
 // failure is what Karmada fails to do for long with what was written, in its own words; empty when it does not, or what is waited for is
 // somebody else's turn.
-func (d *Driver) failure(ctx context.Context, waiting string, live world) string {
+func (d *Driver) failure(ctx context.Context, waiting string, live currentState) string {
 	if live.template == nil || !toldInEvents(waiting) {
 		return ""
 	}

@@ -92,7 +92,7 @@ func desiredFor(revision, image string, division v1alpha1.DivisionType, shares .
 
 func mustRender(t *testing.T, d backends.Desired) *rendered {
 	t.Helper()
-	r, err := render(d, world{})
+	r, err := render(d, currentState{})
 	if err != nil {
 		t.Fatal(err)
 	}

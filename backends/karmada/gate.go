@@ -81,7 +81,7 @@ type decision struct {
 }
 
 // decide tells the next step. It is pure; what it is given is not changed.
-func decide(desired backends.Desired, want *rendered, live world) decision {
+func decide(desired backends.Desired, want *rendered, live currentState) decision {
 	s := state{desired: desired, live: live}
 	observed := union(live.observed(), live.leftAlone())
 	for _, cluster := range observed {
@@ -153,7 +153,7 @@ func (s state) next() decision {
 type state struct {
 	desired backends.Desired
 	want    *rendered
-	live    world
+	live    currentState
 	// spared are the clusters that are left as they are: observed ones that are no targets any more.
 	spared []string
 
@@ -278,7 +278,7 @@ func (s state) suspend() decision {
 // takenUp tells whether the binding has the suspension of the policy. Where all clusters are held, Works do not tell that
 // the gate was open for a moment. Karmada's detector compares with its cache: of two changes that undo each other, the
 // second may be lost (CreateOrUpdate of the binding in pkg/detector), and nothing brings it back.
-func takenUp(live world) bool {
+func takenUp(live currentState) bool {
 	if live.policy == nil || live.binding == nil {
 		return true
 	}
@@ -369,7 +369,7 @@ func (s state) order() (policyFirst, templateFirst bool) {
 }
 
 // notSuspended says why a manifest written now might reach a member; it is empty when none can.
-func notSuspended(live world) string {
+func notSuspended(live currentState) string {
 	if live.binding == nil {
 		return "Karmada to remove what is left of the binding before"
 	}
@@ -392,7 +392,7 @@ func notSuspended(live world) string {
 }
 
 // unfinished says what is missing for the Works to be the wanted ones; it is empty when nothing is.
-func unfinished(desired backends.Desired, want *rendered, live world) string {
+func unfinished(desired backends.Desired, want *rendered, live currentState) string {
 	b := live.binding
 	switch {
 	case b == nil || live.template == nil:
@@ -435,7 +435,7 @@ func unfinished(desired backends.Desired, want *rendered, live world) string {
 // manifest itself. The template's generation would be too much: Karmada claims a template by annotations, which are a
 // generation of a Deployment, binds that one, and may still render the one before from its cache (ApplyPolicy in
 // pkg/detector, syncBinding in pkg/controllers/binding). Nothing but the end of the suspension has it render again.
-func notFinal(desired backends.Desired, want *rendered, live world, t backends.Target, w work) string {
+func notFinal(desired backends.Desired, want *rendered, live currentState, t backends.Target, w work) string {
 	manifest := w.manifest()
 	if manifest == nil {
 		return "it cannot be read"

@@ -21,7 +21,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/interpreter/lua"
 )
 
-// Interpreter is what Karmada may be taught about one kind.
+// Interpreter is what Karmada may be told about one kind.
 type Interpreter struct {
 	GVK schema.GroupVersionKind
 	// Resource is the plural of the kind.
@@ -66,8 +66,8 @@ func customization(i Interpreter) *unstructured.Unstructured {
 	return obj
 }
 
-// lesson is what is to be written for one kind, and what stands against it.
-type lesson struct {
+// installPlan is what is to be written for one kind, and what stands against it.
+type installPlan struct {
 	// write is nil when nothing is to be written.
 	write *write
 	// notes say what others decide, for a person.
@@ -80,11 +80,11 @@ type lesson struct {
 	version int
 }
 
-// learn decides what to install for a kind next to the customizations that are there. Karmada takes the first of two for
+// planInstallation decides what to install for a kind next to the customizations that are there. Karmada takes the first of two for
 // one operation, in the order of names, and its webhook refuses the second, so that what others have is left out
 // (pkg/webhook/resourceinterpretercustomization). It is pure.
-func learn(want *unstructured.Unstructured, installed []unstructured.Unstructured) lesson {
-	var l lesson
+func planInstallation(want *unstructured.Unstructured, installed []unstructured.Unstructured) installPlan {
+	var l installPlan
 	want = want.DeepCopy()
 	scripts, _, _ := unstructured.NestedMap(want.Object, "spec", "customizations")
 	var live *unstructured.Unstructured
@@ -142,29 +142,29 @@ func ours(obj *unstructured.Unstructured) bool {
 	return obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByOperator
 }
 
-// teacher keeps Karmada's interpreters for the kinds that are used. It installs them before the first workload of a kind
+// customizationInstaller keeps Karmada's interpreters for the kinds that are used. It installs them before the first workload of a kind
 // is written: what Karmada has read before, it does not read again.
-type teacher struct {
-	// interpreter gives what Karmada may be taught about a kind; nil leaves everything to Karmada.
+type customizationInstaller struct {
+	// interpreter gives what Karmada may be told about a kind; nil leaves everything to Karmada.
 	interpreter func(schema.GroupVersionKind) (Interpreter, error)
 
 	mu sync.Mutex
 	// wanted are the customizations of the kinds that were asked for.
 	wanted map[schema.GroupVersionKind]*unstructured.Unstructured
-	// version counts the changes of customizations; lessons were decided at a version.
+	// version counts the changes of customizations; plans were decided at a version.
 	version int
-	lessons map[schema.GroupVersionKind]lesson
+	plans   map[schema.GroupVersionKind]installPlan
 }
 
-func newTeacher(interpreter func(schema.GroupVersionKind) (Interpreter, error)) *teacher {
-	return &teacher{
+func newCustomizationInstaller(interpreter func(schema.GroupVersionKind) (Interpreter, error)) *customizationInstaller {
+	return &customizationInstaller{
 		interpreter: interpreter,
-		wanted:      map[schema.GroupVersionKind]*unstructured.Unstructured{}, lessons: map[schema.GroupVersionKind]lesson{},
+		wanted:      map[schema.GroupVersionKind]*unstructured.Unstructured{}, plans: map[schema.GroupVersionKind]installPlan{},
 	}
 }
 
 // want is the customization of a kind as it would be without others.
-func (t *teacher) want(gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+func (t *customizationInstaller) want(gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if want := t.wanted[gvk]; want != nil {
@@ -179,23 +179,23 @@ func (t *teacher) want(gvk schema.GroupVersionKind) (*unstructured.Unstructured,
 }
 
 // changed says that a customization has come, changed or gone.
-func (t *teacher) changed() {
+func (t *customizationInstaller) changed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.version++
 }
 
 // prepare decides on a kind, again only when customizations have changed.
-func (t *teacher) prepare(ctx context.Context, reader cache.Cache, gvk schema.GroupVersionKind) (lesson, error) {
+func (t *customizationInstaller) prepare(ctx context.Context, reader cache.Cache, gvk schema.GroupVersionKind) (installPlan, error) {
 	if t.interpreter == nil {
-		return lesson{}, nil
+		return installPlan{}, nil
 	}
 	want, err := t.want(gvk)
 	if err != nil {
-		return lesson{}, err
+		return installPlan{}, err
 	}
 	t.mu.Lock()
-	last, known := t.lessons[gvk]
+	last, known := t.plans[gvk]
 	version := t.version
 	t.mu.Unlock()
 	if known && last.version == version {
@@ -204,18 +204,18 @@ func (t *teacher) prepare(ctx context.Context, reader cache.Cache, gvk schema.Gr
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(customizationGVK.GroupVersion().WithKind(customizationGVK.Kind + "List"))
 	if err := reader.List(ctx, list); err != nil {
-		return lesson{}, backends.Classify("list Karmada's interpreters", err)
+		return installPlan{}, backends.Classify("list Karmada's interpreters", err)
 	}
-	l := learn(want, list.Items)
+	l := planInstallation(want, list.Items)
 	l.version = version
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lessons[gvk] = l
+	t.plans[gvk] = l
 	return l, nil
 }
 
-// teach makes sure that Karmada has the interpreters of a kind. It returns what is awaited.
-func (t *teacher) teach(ctx context.Context, reader cache.Cache, c client.Client, gvk schema.GroupVersionKind) (waiting string, err error) {
+// install makes sure that Karmada has the interpreters of a kind. It returns what is awaited.
+func (t *customizationInstaller) install(ctx context.Context, reader cache.Cache, c client.Client, gvk schema.GroupVersionKind) (waiting string, err error) {
 	l, err := t.prepare(ctx, reader, gvk)
 	if err != nil || l.write == nil {
 		return "", err

@@ -72,7 +72,7 @@ func installedFields(obj *unstructured.Unstructured) []string {
 }
 
 func TestLearn(t *testing.T) {
-	want, err := newTeacher(interpreterOf).want(cloneSetGVK)
+	want, err := newCustomizationInstaller(interpreterOf).want(cloneSetGVK)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestLearn(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := want.DeepCopy()
-			l := learn(want, test.installed)
+			l := planInstallation(want, test.installed)
 			if diff := cmp.Diff(before, want); diff != "" {
 				t.Errorf("the argument changed: %s", diff)
 			}
@@ -115,8 +115,8 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestStock: the table of what Karmada has is what Karmada has, and Missing leaves none of it.
-func TestStock(t *testing.T) {
+// TestBuiltinInterpreters: the table of what Karmada has is what Karmada has, and Missing leaves none of it.
+func TestBuiltinInterpreters(t *testing.T) {
 	own, thirdParty := native.NewDefaultInterpreter(), thirdparty.NewConfigurableInterpreter()
 	for _, i := range interpreters(t) {
 		for _, o := range operations {
@@ -126,9 +126,9 @@ func TestStock(t *testing.T) {
 				has = has || own.HookEnabled(i.GVK, o.operation)
 			}
 			if i.GVK.Kind == "UnitedDeployment" {
-				has = false // see stock
+				has = false // see builtinInterpreters
 			}
-			if listed := slices.Contains(stock(i.GVK), o.operation); listed != has {
+			if listed := slices.Contains(builtinInterpreters(i.GVK), o.operation); listed != has {
 				t.Errorf("%s %s: listed %t, Karmada has %t", i.GVK, o.operation, listed, has)
 			}
 		}
@@ -136,7 +136,7 @@ func TestStock(t *testing.T) {
 	for _, i := range interpreters(t) {
 		i = Missing(i)
 		for _, o := range operations {
-			if *o.script(&i.Scripts) != "" && slices.Contains(stock(i.GVK), o.operation) {
+			if *o.script(&i.Scripts) != "" && slices.Contains(builtinInterpreters(i.GVK), o.operation) {
 				t.Errorf("%s: %s is not missing", i.GVK, o.operation)
 			}
 		}

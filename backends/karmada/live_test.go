@@ -189,8 +189,8 @@ func (l *trial) chosen(d backends.Desired, cluster string) {
 		if err != nil {
 			return err.Error()
 		}
-		if !slices.Contains(o.Selection.Clusters, cluster) || o.Selection.Unfit[cluster] != "" {
-			return o.Selection.Message + o.Selection.Unfit[cluster]
+		if !slices.Contains(o.Selection.Clusters, cluster) || o.Selection.Unsupported[cluster] != "" {
+			return o.Selection.Message + o.Selection.Unsupported[cluster]
 		}
 		fleet, err := l.driver.Clusters(l.t.Context())
 		if err != nil {

@@ -29,16 +29,16 @@ func (d *Driver) readerFor(q backends.Query) client.Reader {
 }
 
 // load reads what Karmada has of the workload. With a kind that is not served it returns that error, and all the rest.
-func (d *Driver) load(ctx context.Context, from client.Reader, q backends.Query) (world, error) {
+func (d *Driver) load(ctx context.Context, from client.Reader, q backends.Query) (currentState, error) {
 	if err := d.watches.ready(); err != nil {
-		return world{}, err
+		return currentState{}, err
 	}
 	d.watches.remember(q)
 	notServed := d.watchKind(ctx, q.Workload)
 	if notServed != nil && backends.CodeOf(notServed) != backends.CodeKindNotServed {
-		return world{}, notServed
+		return currentState{}, notServed
 	}
-	var live world
+	var live currentState
 	var err error
 	name, kinds := policyName(q), scopeOf(q.Workload)
 	if notServed == nil {
@@ -52,15 +52,15 @@ func (d *Driver) load(ctx context.Context, from client.Reader, q backends.Query)
 	err = errors.Join(err, get(ctx, from, q.Workload.Namespace, name, &live.policy),
 		get(ctx, from, q.Workload.Namespace, name, &live.override))
 	if err != nil {
-		return world{}, err
+		return currentState{}, err
 	}
 	if err := errors.Join(loadBinding(ctx, from, q, &live), d.loadWorks(ctx, from, q, &live)); err != nil {
-		return world{}, err
+		return currentState{}, err
 	}
 	return live, notServed
 }
 
-func loadBinding(ctx context.Context, from client.Reader, q backends.Query, live *world) error {
+func loadBinding(ctx context.Context, from client.Reader, q backends.Query, live *currentState) error {
 	at := bindingOf(q.Workload)
 	namespaced, wide := &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}
 	var obj client.Object = namespaced
@@ -81,7 +81,7 @@ func loadBinding(ctx context.Context, from client.Reader, q backends.Query, live
 }
 
 // loadWorks needs the binding. Only the cache finds Works that are left without one.
-func (d *Driver) loadWorks(ctx context.Context, from client.Reader, q backends.Query, live *world) error {
+func (d *Driver) loadWorks(ctx context.Context, from client.Reader, q backends.Query, live *currentState) error {
 	at, label := bindingOf(q.Workload), scopeOf(q.Workload).bindingID
 	var chosen client.ListOption = client.MatchingFields{workByBinding: at.String()}
 	if from != d.cache {
@@ -122,7 +122,7 @@ func get(ctx context.Context, from client.Reader, namespace, name string, obj **
 }
 
 // behind says which of the objects the cache does not show yet as they were written; it is empty when it is up to date.
-func (d *Driver) behind(ctx context.Context, q backends.Query, live world) (string, error) {
+func (d *Driver) behind(ctx context.Context, q backends.Query, live currentState) (string, error) {
 	for _, object := range live.objects(q) {
 		key := expectations.Key{
 			GroupKind: object.gvk.GroupKind(), NamespacedName: types.NamespacedName{Namespace: q.Workload.Namespace, Name: object.name},

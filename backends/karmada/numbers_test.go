@@ -41,12 +41,12 @@ func TestNumbersReachTheMember(t *testing.T) {
 		}
 		demand("the manifest for m1", n.Template, manifest.Object, "spec", "numbers")
 		demand("the manifest for m1", n.Patched, manifest.Object, "spec", "patched")
-		carrier, err := renderCarrier(d.Key, "m1", d.Companions[0], false)
+		companionWork, err := renderCompanionWork(d.Key, "m1", d.Companions[0], false)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		companion := map[string]any{}
-		if err := utiljson.Unmarshal(carrier.work.Spec.Workload.Manifests[0].Raw, &companion); err != nil {
+		if err := utiljson.Unmarshal(companionWork.work.Spec.Workload.Manifests[0].Raw, &companion); err != nil {
 			t.Fatal(err)
 		}
 		demand("the companion", n.Companion, companion, "numbers")
@@ -99,7 +99,7 @@ func TestNumbersThatKarmadaWouldChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = render(d, world{})
+		_, err = render(d, currentState{})
 		var refusal *backends.Error
 		switch {
 		case test.field == "" && err != nil:

@@ -70,7 +70,7 @@ func markAs(policy, other *unstructured.Unstructured) {
 
 // observed are the clusters that are observed or probed, sorted: nothing of ours runs there that may be removed. When
 // somebody has deleted the policy, every cluster whose Work is suspended and preserves is taken for one.
-func (l world) observed() []string {
+func (l currentState) observed() []string {
 	if l.policy != nil {
 		return union(observedOf(l.policy), probedOf(l.policy))
 	}
@@ -187,7 +187,7 @@ func carriesOut(r any, op jsondiff.Op) bool {
 
 // spare is the next step of sparing clusters. It waits for their Works, which Karmada renders anew; other clusters'
 // manifests stay as they are. It is not needed where Karmada has nothing to render from: then there will be no Work.
-func spare(q backends.Query, live world, clusters []string) (step decision, needed bool) {
+func spare(q backends.Query, live currentState, clusters []string) (step decision, needed bool) {
 	if len(clusters) == 0 || live.template == nil || live.binding == nil || live.binding.DeletionTimestamp != nil {
 		return decision{}, false
 	}
@@ -208,7 +208,7 @@ func spare(q backends.Query, live world, clusters []string) (step decision, need
 }
 
 // overrideOf is the override policy that is there, or else one without rules.
-func overrideOf(q backends.Query, live world) *unstructured.Unstructured {
+func overrideOf(q backends.Query, live currentState) *unstructured.Unstructured {
 	if live.override != nil {
 		return live.override
 	}
@@ -222,7 +222,7 @@ func overrideOf(q backends.Query, live world) *unstructured.Unstructured {
 // only observed, would be released and not deleted; and what is unseen would stay. A cluster that Karmada does not know any more is
 // Karmada's to leave.
 func holdUnsaid(
-	desired backends.Desired, removed map[string]bool, live world, fleet backends.Fleet, unseen []string,
+	desired backends.Desired, removed map[string]bool, live currentState, fleet backends.Fleet, unseen []string,
 ) (held backends.Desired, stay map[string]string) {
 	observing := slices.ContainsFunc(desired.Targets, func(t backends.Target) bool { return t.Mode == backends.ModeObserve })
 	listed, stay := map[string]bool{}, map[string]string{}
@@ -263,7 +263,7 @@ func holdUnsaid(
 }
 
 // heldTarget has the replicas that the cluster has. What else it has does not matter: nothing of it is dispatched.
-func heldTarget(desired backends.Desired, live world, cluster string, mode backends.Mode) backends.Target {
+func heldTarget(desired backends.Desired, live currentState, cluster string, mode backends.Mode) backends.Target {
 	t := backends.Target{Cluster: cluster, Manifest: desired.Template, Mode: mode}
 	path := desired.Workload.ReplicasPath
 	if len(path) == 0 || desired.Targets[0].Replicas == nil {
@@ -285,7 +285,7 @@ func heldTarget(desired backends.Desired, live world, cluster string, mode backe
 }
 
 // clusters are those that the workload is, or is about to be, on, sorted.
-func (l world) clusters() []string {
+func (l currentState) clusters() []string {
 	var all []string
 	for _, w := range l.works {
 		if !w.terminating() {

@@ -21,7 +21,7 @@ import (
 )
 
 // makeObserved makes the one cluster of a converged world an observed one, all the way down.
-func makeObserved(l *world) {
+func makeObserved(l *currentState) {
 	yes := true
 	suspension := policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m1"}}}
 	l.policy = withSuspension(l.policy, suspension)
@@ -34,7 +34,7 @@ func makeObserved(l *world) {
 }
 
 // ran is an observed cluster that runs what its Work holds.
-func ran(l *world) {
+func ran(l *currentState) {
 	makeObserved(l)
 	l.works[0].Status.ManifestStatuses[0].Status.Raw = []byte(`{"replicas":2,"fleetworkloadRevision":"r1"}`)
 }
@@ -66,7 +66,7 @@ func resolved(w work, resolution string) work {
 }
 
 // insisting is a world in which Karmada can release the one cluster twice.
-func insisting(l *world) { l.works[0] = resolved(l.works[0], overwrite) }
+func insisting(l *currentState) { l.works[0] = resolved(l.works[0], overwrite) }
 
 // ownedWork is another cluster's Work, which is not observed.
 func ownedWork(w work, cluster string) work {
@@ -169,11 +169,11 @@ func TestSparedRulesAreReplaced(t *testing.T) {
 	}
 }
 
-// carrierOf is a companion's Work that was delivered for its users.
-func carrierOf(t *testing.T, users ...backends.Key) (*workv1alpha1.Work, carrier) {
+// companionWorkOf is a companion's Work that was delivered for its users.
+func companionWorkOf(t *testing.T, users ...backends.Key) (*workv1alpha1.Work, companionWork) {
 	t.Helper()
 	c := backends.Companion{Object: reference("v1", "ConfigMap", testNamespace, "settings"), Shared: true}
-	want, err := renderCarrier(testQuery().Key, "m1", c, false)
+	want, err := renderCompanionWork(testQuery().Key, "m1", c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func carrierOf(t *testing.T, users ...backends.Key) (*workv1alpha1.Work, carrier
 func TestCompanionOfAnObservedCluster(t *testing.T) {
 	key := testQuery().Key
 	other := backends.Key{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: "other"}, UID: "o"}
-	live, want := carrierOf(t, key)
+	live, want := companionWorkOf(t, key)
 
 	step := nextObserve(live, &want, key)
 	if !newWork(step.patch).suspended() || !newWork(step.patch).preserved() || step.blocked == "" || releasedFor(step.patch, key) {
@@ -207,7 +207,7 @@ func TestCompanionOfAnObservedCluster(t *testing.T) {
 	// New content is held back: it is what Karmada writes when it releases the object.
 	changed := backends.Companion{Object: want.companion.Object.DeepCopy(), Shared: true}
 	changed.Object.Object["data"] = map[string]any{"value": "two"}
-	anew, err := renderCarrier(key, "m1", changed, false)
+	anew, err := renderCompanionWork(key, "m1", changed, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,13 +228,13 @@ func TestCompanionOfAnObservedCluster(t *testing.T) {
 		t.Errorf("an observed cluster's companion would be deleted: %+v", leave)
 	}
 
-	owned, err := nextCarrier(given, want, key, true)
+	owned, err := nextCompanionWork(given, want, key, true)
 	if err != nil || newWork(owned.patch).suspended() || newWork(owned.patch).preserved() || releasedFor(owned.patch, key) {
 		t.Errorf("%+v, %v", owned, err)
 	}
 
 	// Another FleetWorkload owns it there.
-	live, _ = carrierOf(t, key, other)
+	live, _ = companionWorkOf(t, key, other)
 	step = nextObserve(live, &want, key)
 	if newWork(step.patch).suspended() || step.blocked != "" || !releasedFor(step.patch, key) {
 		t.Errorf("%+v", step)

@@ -45,7 +45,7 @@ func TestEventsAreForAllWhoLook(t *testing.T) {
 	expect()
 }
 
-// TestAWorkloadThatIsACompanion: Karmada would make its own Work of the carrier, under the feet of who has the companion.
+// TestAWorkloadThatIsACompanion: Karmada would make its own Work of the companion work, under the feet of who has the companion.
 func TestAWorkloadThatIsACompanion(t *testing.T) {
 	desired := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 1}, share{cluster: "m2", replicas: 1})
 	other := backends.Key{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: "other"}, UID: "other"}
@@ -59,7 +59,7 @@ func TestAWorkloadThatIsACompanion(t *testing.T) {
 		"Karmada's own":       {false, func(w *workv1alpha1.Work) { delete(w.Labels, companions.Label) }, ""},
 		"one that is claimed": {false, func(w *workv1alpha1.Work) { w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] = "1" }, ""},
 	} {
-		c, err := renderCarrier(other, "m2", backends.Companion{Object: desired.Template, Shared: test.shared}, false)
+		c, err := renderCompanionWork(other, "m2", backends.Companion{Object: desired.Template, Shared: test.shared}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,14 +102,14 @@ func TestTwoGroupsOneBinding(t *testing.T) {
 	w := newWork(&workv1alpha1.Work{Spec: workv1alpha1.WorkSpec{Workload: workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{
 		RawExtension: runtime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"fleetworkload.io/uid":"first"}}}`)},
 	}}}}})
-	live := func(q backends.Query) world {
+	live := func(q backends.Query) currentState {
 		b := &workv1alpha2.ResourceBinding{}
 		b.Name, b.Namespace = bindingName(q.Workload), testNamespace
 		b.Annotations = map[string]string{scopeOf(first.Workload).claim: policyName(first)}
 		b.Spec.Resource = workv1alpha2.ObjectReference{
 			APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: testNamespace, Name: testName, UID: template(first).GetUID(),
 		}
-		return world{template: template(q), binding: b, works: []work{w}}
+		return currentState{template: template(q), binding: b, works: []work{w}}
 	}
 	if err := checkOwners(first, live(first)); err != nil {
 		t.Errorf("the first: %v", err)
@@ -139,7 +139,7 @@ func TestALabelThatWasTakenOff(t *testing.T) {
 	rendered := mustRender(t, desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 1}))
 	for _, uid := range []string{testUID, "other"} {
 		for _, lost := range []*unstructured.Unstructured{rendered.template, rendered.policy, rendered.override} {
-			live := world{template: rendered.template, policy: rendered.policy, override: rendered.override}
+			live := currentState{template: rendered.template, policy: rendered.policy, override: rendered.override}
 			for _, have := range []**unstructured.Unstructured{&live.template, &live.policy, &live.override} {
 				if *have == lost {
 					*have = nil

@@ -105,7 +105,7 @@ func newControllers(t *testing.T) controllers {
 }
 
 // reviseReplica asks the interpreters in Karmada's order (pkg/resourceinterpreter/interpreter.go). Without ours, it is
-// what Karmada does where the operator may not teach it.
+// what Karmada does where the operator may not install any.
 func (c controllers) reviseReplica(obj *unstructured.Unstructured, replicas int64, ours bool) (*unstructured.Unstructured, error) {
 	const operation = configv1alpha1.InterpreterOperationReviseReplica
 	gvk := obj.GroupVersionKind()

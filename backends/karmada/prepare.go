@@ -20,7 +20,7 @@ import (
 // prepare makes sure, before the first write, that what is missing in the cache is not there in truth: the cache holds
 // only what has our label. It also creates the namespace; it is never deleted, since Karmada would delete it on members
 // with everything in it.
-func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *rendered, live world) error {
+func (d *Driver) prepare(ctx context.Context, desired backends.Desired, want *rendered, live currentState) error {
 	for _, pair := range []struct{ live, want *unstructured.Unstructured }{
 		{live.template, want.template}, {live.policy, want.policy}, {live.override, want.override},
 	} {
@@ -52,7 +52,7 @@ func (d *Driver) checkFree(ctx context.Context, q backends.Query, want *unstruct
 }
 
 // showAgain has the cache show what somebody took the label off: it would be awaited for ever, or stay. It says what is awaited then.
-func (d *Driver) showAgain(ctx context.Context, q backends.Query, live world) (waiting string, err error) {
+func (d *Driver) showAgain(ctx context.Context, q backends.Query, live currentState) (waiting string, err error) {
 	for _, object := range live.objects(q) {
 		if object.live != nil {
 			continue

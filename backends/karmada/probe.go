@@ -70,7 +70,7 @@ func probesClosely(manifest *unstructured.Unstructured) bool {
 }
 
 // probingClosely returns desired with the second step where the first one has found an object.
-func probingClosely(desired backends.Desired, live world) backends.Desired {
+func probingClosely(desired backends.Desired, live currentState) backends.Desired {
 	cloned := false
 	for i, t := range desired.Targets {
 		if t.Mode != backends.ModeProbe {

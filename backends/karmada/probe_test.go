@@ -15,7 +15,7 @@ import (
 )
 
 // asked makes the one cluster of a converged world one that is probed, with that conflict resolution and answer.
-func asked(t *testing.T, l *world, resolution, answer string) {
+func asked(t *testing.T, l *currentState, resolution, answer string) {
 	t.Helper()
 	manifest := l.works[0].manifest()
 	labels, annotations := manifest.GetLabels(), manifest.GetAnnotations()

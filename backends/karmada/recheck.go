@@ -27,7 +27,7 @@ func (w work) unrevised() bool {
 
 // toRecheck names the clusters that are held until Karmada has taken that up, each with the reason. While the gate would
 // not open again soon there are none.
-func toRecheck(desired backends.Desired, want *rendered, live world) map[string]string {
+func toRecheck(desired backends.Desired, want *rendered, live currentState) map[string]string {
 	out := map[string]string{}
 	for _, t := range desired.Targets {
 		if w, found := live.work(t.Cluster); found && t.Mode.Owns() && !probes(t) && w.unrevised() {

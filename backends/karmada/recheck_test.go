@@ -69,13 +69,13 @@ func TestAWordThatNothingTakesBack(t *testing.T) {
 	}
 }
 
-// TestACarrierIsCheckedAgain once, and then dispatched as before.
-func TestACarrierIsCheckedAgain(t *testing.T) {
+// TestACompanionWorkIsCheckedAgain once, and then dispatched as before.
+func TestACompanionWorkIsCheckedAgain(t *testing.T) {
 	key := testQuery().Key
-	live, want := carrierOf(t, key)
-	next := func() carrierStep {
+	live, want := companionWorkOf(t, key)
+	next := func() companionWorkStep {
 		t.Helper()
-		step, err := nextCarrier(live, want, key, true)
+		step, err := nextCompanionWork(live, want, key, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestACarrierIsCheckedAgain(t *testing.T) {
 	}
 	live = next().patch
 	live.Status.Conditions = worded(reasonRecreateFailed, metav1.ConditionFalse, 5).Status.Conditions
-	if away, err := nextCarrier(live, want, key, false); err != nil || newWork(away.patch).suspended() || away.blocked == "" {
+	if away, err := nextCompanionWork(live, want, key, false); err != nil || newWork(away.patch).suspended() || away.blocked == "" {
 		t.Errorf("out of contact: %+v, %v", away, err)
 	}
 	for range 2 { // until Karmada has taken it up

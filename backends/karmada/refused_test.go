@@ -64,7 +64,7 @@ func TestOthersChangesCannotStay(t *testing.T) {
 	d := desiredFor("r1", "one", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2})
 	for drift, refused := range map[v1alpha1.DriftPolicy]bool{"": false, v1alpha1.DriftPolicyCorrect: false, v1alpha1.DriftPolicyReport: true} {
 		d.Drift = drift
-		_, err := render(d, world{})
+		_, err := render(d, currentState{})
 		if backends.CodeOf(err) == backends.CodeUnsupported != refused {
 			t.Errorf("%q: %v", drift, err)
 		}
@@ -73,7 +73,7 @@ func TestOthersChangesCannotStay(t *testing.T) {
 		}
 	}
 	d.Drift, d.Targets = v1alpha1.DriftPolicyReport, nil
-	if _, err := render(d, world{}); backends.CodeOf(err) != backends.CodeUnsupported {
+	if _, err := render(d, currentState{}); backends.CodeOf(err) != backends.CodeUnsupported {
 		t.Errorf("before clusters are chosen: %v", err)
 	}
 }

@@ -25,11 +25,11 @@ const policyPriority = 1_000_000
 // they are written where there is nothing yet.
 func Render(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	desired.Targets = desired.Wanted()
-	r, err := render(desired, world{})
+	r, err := render(desired, currentState{})
 	if err != nil || r == nil {
 		return nil, err
 	}
-	objects, err := renderCarriers(desired)
+	objects, err := renderCompanionWorks(desired)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ type layout struct {
 }
 
 // render needs the live world for what is taken over already, and for nothing else.
-func render(desired backends.Desired, live world) (*rendered, error) {
+func render(desired backends.Desired, live currentState) (*rendered, error) {
 	if err := checkDrift(desired.Query); err != nil {
 		return nil, err
 	}

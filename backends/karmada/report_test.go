@@ -27,11 +27,11 @@ import (
 func asError(err error, target **backends.Error) bool { return errors.As(err, target) }
 
 // converged is a world in which one cluster runs the newest generation, as the test fleet shows it.
-func converged(t *testing.T) (backends.Desired, world) {
+func converged(t *testing.T) (backends.Desired, currentState) {
 	t.Helper()
 	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2})
 	want := mustRender(t, d)
-	live := world{template: want.template.DeepCopy(), policy: want.policy.DeepCopy()}
+	live := currentState{template: want.template.DeepCopy(), policy: want.policy.DeepCopy()}
 	live.template.SetGeneration(3)
 	live.template.SetUID("t1")
 	placement, err := policyPlacement(want.policy)
@@ -91,7 +91,7 @@ func TestTranslate(t *testing.T) {
 	yes := true
 	status := func(w work, raw string) { w.Status.ManifestStatuses[0].Status.Raw = []byte(raw) }
 	cases := map[string]struct {
-		edit  func(*world)
+		edit  func(*currentState)
 		ready metav1.ConditionStatus
 		// blind kinds have no observedGeneration.
 		blind bool
@@ -99,64 +99,64 @@ func TestTranslate(t *testing.T) {
 	}{
 		"converged": {want: backends.ClusterObservation{Applied: "True", Current: true}},
 		"scheduler behind": {
-			edit: func(l *world) { l.binding.Generation++ },
+			edit: func(l *currentState) { l.binding.Generation++ },
 			want: backends.ClusterObservation{Applied: "True"},
 		},
-		"template ahead":    {edit: func(l *world) { l.template.SetGeneration(4) }, want: backends.ClusterObservation{Applied: "True"}},
-		"replicas ahead":    {edit: func(l *world) { l.binding.Spec.Clusters[0].Replicas = 3 }, want: backends.ClusterObservation{Applied: "True"}},
-		"another template":  {edit: func(l *world) { l.template.SetUID("t2") }, want: backends.ClusterObservation{Applied: "True"}},
-		"member not looked": {edit: func(l *world) { status(l.works[0], `{"generation":1,"resourceTemplateGeneration":3}`) }, want: backends.ClusterObservation{Applied: "True"}},
+		"template ahead":    {edit: func(l *currentState) { l.template.SetGeneration(4) }, want: backends.ClusterObservation{Applied: "True"}},
+		"replicas ahead":    {edit: func(l *currentState) { l.binding.Spec.Clusters[0].Replicas = 3 }, want: backends.ClusterObservation{Applied: "True"}},
+		"another template":  {edit: func(l *currentState) { l.template.SetUID("t2") }, want: backends.ClusterObservation{Applied: "True"}},
+		"member not looked": {edit: func(l *currentState) { status(l.works[0], `{"generation":1,"resourceTemplateGeneration":3}`) }, want: backends.ClusterObservation{Applied: "True"}},
 		"a kind that does not say what it looked at": {
-			edit: func(l *world) { status(l.works[0], `{"generation":1,"resourceTemplateGeneration":3}`) }, blind: true,
+			edit: func(l *currentState) { status(l.works[0], `{"generation":1,"resourceTemplateGeneration":3}`) }, blind: true,
 			want: backends.ClusterObservation{Applied: "True", Current: true},
 		},
 		"member behind": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":2}`)
 			},
 			want: backends.ClusterObservation{Applied: "Unknown"},
 		},
 		"override landed": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadRevision":"r1"}`)
 			},
 			want: backends.ClusterObservation{Applied: "True", Current: true},
 		},
 		// An override moves no generation: only the revision tells.
 		"override not there yet": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadRevision":"r0"}`)
 			},
 			want: backends.ClusterObservation{Applied: "Unknown"},
 		},
-		"empty status": {edit: func(l *world) { status(l.works[0], `{}`) }, want: backends.ClusterObservation{Applied: "True"}},
-		"no status":    {edit: func(l *world) { l.works[0].Status.ManifestStatuses = nil }, want: backends.ClusterObservation{Applied: "True"}},
+		"empty status": {edit: func(l *currentState) { status(l.works[0], `{}`) }, want: backends.ClusterObservation{Applied: "True"}},
+		"no status":    {edit: func(l *currentState) { l.works[0].Status.ManifestStatuses = nil }, want: backends.ClusterObservation{Applied: "True"}},
 		"observed": {
 			edit: makeObserved,
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceReleased},
 		},
 		"an observed cluster whose Work does not know it yet": {
-			edit: func(l *world) { makeObserved(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil },
+			edit: func(l *currentState) { makeObserved(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
 		"an observed cluster that may still be written": {
-			edit: func(l *world) { makeObserved(l); l.works[0].Status.Conditions[0].Status = metav1.ConditionTrue },
+			edit: func(l *currentState) { makeObserved(l); l.works[0].Status.Conditions[0].Status = metav1.ConditionTrue },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
 		"an observed cluster whose binding says otherwise": {
-			edit: func(l *world) { makeObserved(l); l.binding.Spec.Suspension = nil },
+			edit: func(l *currentState) { makeObserved(l); l.binding.Spec.Suspension = nil },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
 		"a held cluster is not observed": {
-			edit: func(l *world) { makeObserved(l); setObserved(l.policy, nil) },
+			edit: func(l *currentState) { makeObserved(l); setObserved(l.policy, nil) },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
 		"an observed cluster that is leaving": {
-			edit: func(l *world) { makeObserved(l); l.binding.Spec.Clusters = nil },
+			edit: func(l *currentState) { makeObserved(l); l.binding.Spec.Clusters = nil },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceRemoving},
 		},
 		"an observed cluster whose Work goes": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				makeObserved(l)
 				l.works[0] = poisoned(l.works[0])
 				l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -164,21 +164,24 @@ func TestTranslate(t *testing.T) {
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceLeaving},
 		},
 		"an observed cluster whose Work goes and was never spared": {
-			edit: func(l *world) { makeObserved(l); l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+			edit: func(l *currentState) {
+				makeObserved(l)
+				l.works[0].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			},
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Presence: backends.PresenceRemoving},
 		},
 		"the member object has a UID": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				status(l.works[0], `{"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadUID":"u1"}`)
 			},
 			want: backends.ClusterObservation{Applied: "True", Current: true, UID: "u1"},
 		},
 		"gate closed": {
-			edit: func(l *world) { l.works[0].Spec.SuspendDispatching = &yes; l.policy = gated(l.policy) },
+			edit: func(l *currentState) { l.works[0].Spec.SuspendDispatching = &yes; l.policy = gated(l.policy) },
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true},
 		},
 		"gate closed before what it runs": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				l.works[0].Spec.SuspendDispatching = &yes
 				l.policy = gated(l.policy)
 				status(l.works[0], `{"generation":4,"observedGeneration":4,"fleetworkloadRevision":"r0"}`)
@@ -186,18 +189,18 @@ func TestTranslate(t *testing.T) {
 			want: backends.ClusterObservation{Applied: "Unknown", Held: true, Runs: "r0"},
 		},
 		"not taken up yet": {
-			edit: func(l *world) { l.works[0].Status.Conditions[0].Status = metav1.ConditionFalse },
+			edit: func(l *currentState) { l.works[0].Status.Conditions[0].Status = metav1.ConditionFalse },
 			want: backends.ClusterObservation{Applied: "Unknown"},
 		},
 		"refused": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				l.works[0].Status.Conditions[1].Status = metav1.ConditionFalse
 				l.works[0].Status.Conditions[1].Message = "denied by a webhook"
 			},
 			want: backends.ClusterObservation{Applied: "False", Message: "denied by a webhook"},
 		},
 		"conflict": {
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				l.works[0].Status.Conditions[1].Status = metav1.ConditionFalse
 				l.works[0].Status.Conditions[1].Message = "already exists, " + conflictMessage
 			},
@@ -205,7 +208,7 @@ func TestTranslate(t *testing.T) {
 		},
 		"lost": {ready: "False", want: backends.ClusterObservation{Applied: "Unknown", Message: "the cluster cannot be reached: no contact"}},
 		"leaving": {
-			edit: func(l *world) { l.binding.Spec.Clusters = nil },
+			edit: func(l *currentState) { l.binding.Spec.Clusters = nil },
 			want: backends.ClusterObservation{Applied: "Unknown", Presence: backends.PresenceRemoving},
 		},
 	}
@@ -241,13 +244,13 @@ func TestTranslate(t *testing.T) {
 // TestDelivered: a report proves that the member object has all, and in which generation, only when everything says so.
 func TestDelivered(t *testing.T) {
 	const whole = `{"replicas":2,"generation":4,"observedGeneration":4,"resourceTemplateGeneration":3,"fleetworkloadRevision":"r1","fleetworkloadUID":"u1"}`
-	without := func(old, instead string) func(*world) {
-		return func(l *world) {
+	without := func(old, instead string) func(*currentState) {
+		return func(l *currentState) {
 			l.works[0].Status.ManifestStatuses[0].Status.Raw = []byte(strings.Replace(whole, old, instead, 1))
 		}
 	}
-	retains := func(value string) func(*world) {
-		return func(l *world) {
+	retains := func(value string) func(*currentState) {
+		return func(l *currentState) {
 			manifest := l.works[0].manifest()
 			labels := manifest.GetLabels()
 			labels[labelRetainReplicas] = value
@@ -260,7 +263,7 @@ func TestDelivered(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		edit   func(*world)
+		edit   func(*currentState)
 		ready  metav1.ConditionStatus
 		proves bool
 	}{
@@ -274,9 +277,9 @@ func TestDelivered(t *testing.T) {
 		"without generations":           {without(`"generation":4,`, ``), metav1.ConditionTrue, false},
 		"replicas are an autoscaler's":  {retains("true"), metav1.ConditionTrue, false},
 		"a label that retains nothing":  {retains("false"), metav1.ConditionTrue, true},
-		"it is on its way out":          {func(l *world) { l.binding.Spec.Clusters = nil }, metav1.ConditionTrue, false},
-		"the template is ahead":         {func(l *world) { l.template.SetGeneration(4) }, metav1.ConditionTrue, false},
-		"Karmada could not write there": {func(l *world) { l.works[0].Status.Conditions[1].Status = metav1.ConditionFalse }, metav1.ConditionTrue, false},
+		"it is on its way out":          {func(l *currentState) { l.binding.Spec.Clusters = nil }, metav1.ConditionTrue, false},
+		"the template is ahead":         {func(l *currentState) { l.template.SetGeneration(4) }, metav1.ConditionTrue, false},
+		"Karmada could not write there": {func(l *currentState) { l.works[0].Status.Conditions[1].Status = metav1.ConditionFalse }, metav1.ConditionTrue, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, live := converged(t)
@@ -375,19 +378,19 @@ func TestATemplateComesAfterItsPolicy(t *testing.T) {
 // TestDeleteOrder: what is done next in each state of a deletion.
 func TestDeleteOrder(t *testing.T) {
 	yes, now := true, metav1.Now()
-	preserving := func(l *world) {
+	preserving := func(l *currentState) {
 		insisting(l)
 		l.policy.Object["spec"].(map[string]any)["preserveResourcesOnDeletion"] = true
 		l.binding.Spec.PreserveResourcesOnDeletion = &yes
 		l.works[0].Spec.PreserveResourcesOnDeletion = &yes
 	}
-	goneTemplate := func(l *world) {
+	goneTemplate := func(l *currentState) {
 		l.template, l.binding = nil, nil
 		l.works[0].DeletionTimestamp = &now
 	}
 	cases := map[string]struct {
 		policy        v1alpha1.DeletionPolicy
-		edit          func(*world)
+		edit          func(*currentState)
 		write, waits  string
 		remove        bool
 		releasedWorks int
@@ -398,67 +401,73 @@ func TestDeleteOrder(t *testing.T) {
 		"orphan begins with the policy": {policy: "Orphan", edit: insisting, write: "PropagationPolicy",
 			waits: "Karmada to take up the deletion policy"},
 		"orphan has manifests overwrite": {policy: "Orphan", waits: "Karmada to take up the deletion policy for m1", write: "OverridePolicy",
-			edit: func(l *world) { preserving(l); l.works[0] = resolved(l.works[0], abort) }},
+			edit: func(l *currentState) { preserving(l); l.works[0] = resolved(l.works[0], abort) }},
 		"which no longer matters for what is somebody else's": {policy: "Orphan", waits: "Works to be released that were never dispatched",
-			releasedWorks: 1, edit: func(l *world) {
+			releasedWorks: 1, edit: func(l *currentState) {
 				preserving(l)
 				l.works[0] = resolved(l.works[0], abort)
 				l.works[0].Status.Conditions[1].Status, l.works[0].Status.Conditions[1].Message = metav1.ConditionFalse, conflictMessage
 			}},
 		"orphan waits for the works": {policy: "Orphan", waits: "Karmada to take up the deletion policy for m1",
-			edit: func(l *world) { preserving(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil }},
+			edit: func(l *currentState) { preserving(l); l.works[0].Spec.PreserveResourcesOnDeletion = nil }},
 		"which nobody but us tells when there is no binding": {policy: "Orphan", waits: "the Works to show what becomes of the member objects", told: 1,
-			edit: func(l *world) { preserving(l); l.binding, l.works[0].Spec.PreserveResourcesOnDeletion = nil, nil }},
+			edit: func(l *currentState) {
+				preserving(l)
+				l.binding, l.works[0].Spec.PreserveResourcesOnDeletion = nil, nil
+			}},
 		"orphan then deletes the template": {policy: "Orphan", edit: preserving, write: "CloneSet", remove: true, waits: "the template to go"},
 		"a held cluster is let go first": {policy: "Orphan", waits: "Works to be released that were never dispatched", releasedWorks: 1,
-			edit: func(l *world) { preserving(l); l.works[0].Spec.SuspendDispatching = &yes }},
-		"unless it runs what is held": {policy: "Orphan", edit: func(l *world) { ran(l); insisting(l); setObserved(l.policy, nil) }, write: "CloneSet",
+			edit: func(l *currentState) { preserving(l); l.works[0].Spec.SuspendDispatching = &yes }},
+		"unless it runs what is held": {policy: "Orphan", edit: func(l *currentState) { ran(l); insisting(l); setObserved(l.policy, nil) }, write: "CloneSet",
 			remove: true, waits: "the template to go"},
 		"delete after orphan takes it back": {policy: "Delete", edit: preserving, write: "PropagationPolicy", waits: "Karmada to take up the deletion policy"},
-		"without a policy orphan brings one": {policy: "Orphan", edit: func(l *world) { insisting(l); l.policy = nil }, write: "PropagationPolicy",
+		"without a policy orphan brings one": {policy: "Orphan", edit: func(l *currentState) { insisting(l); l.policy = nil }, write: "PropagationPolicy",
 			waits: "Karmada to take up what becomes of the member objects"},
 		"works are waited for": {policy: "Delete", edit: goneTemplate, waits: "Karmada to leave m1"},
 		"what the binding has left behind goes as it was seen": {policy: "Delete", waits: "Karmada to leave m1", discarded: 1,
-			edit: func(l *world) { l.template, l.binding = nil, nil }},
+			edit: func(l *currentState) { l.template, l.binding = nil, nil }},
 		"or is told first to delete": {policy: "Delete", waits: "Karmada to leave m1", told: 1,
-			edit: func(l *world) { preserving(l); l.template, l.binding = nil, nil }},
-		"or to preserve": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *world) { l.template, l.binding = nil, nil }},
-		"or that Karmada may write it twice": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *world) {
+			edit: func(l *currentState) { preserving(l); l.template, l.binding = nil, nil }},
+		"or to preserve": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *currentState) { l.template, l.binding = nil, nil }},
+		"or that Karmada may write it twice": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *currentState) {
 			preserving(l)
 			l.template, l.binding, l.works[0] = nil, nil, resolved(l.works[0], abort)
 		}},
-		"also when it hangs in that": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *world) {
+		"also when it hangs in that": {policy: "Orphan", waits: "Karmada to leave m1", told: 1, edit: func(l *currentState) {
 			preserving(l)
 			goneTemplate(l)
 			l.works[0] = resolved(l.works[0], abort)
 		}},
 		"without Karmada where that must not touch the member": {policy: "Delete", waits: "Karmada to leave m1", releasedWorks: 1,
-			edit: func(l *world) { makeObserved(l); l.template, l.binding = nil, nil }},
+			edit: func(l *currentState) { makeObserved(l); l.template, l.binding = nil, nil }},
 		"and then goes": {policy: "Delete", waits: "Karmada to leave m1", discarded: 1,
-			edit: func(l *world) { makeObserved(l); l.template, l.binding, l.works[0].Finalizers = nil, nil, nil }},
-		"then the policy goes": {policy: "Delete", edit: func(l *world) { goneTemplate(l); l.works = nil }, write: "PropagationPolicy", remove: true, waits: "the policies to go"},
+			edit: func(l *currentState) { makeObserved(l); l.template, l.binding, l.works[0].Finalizers = nil, nil, nil }},
+		"then the policy goes": {policy: "Delete", edit: func(l *currentState) { goneTemplate(l); l.works = nil }, write: "PropagationPolicy", remove: true, waits: "the policies to go"},
 		"an observed cluster that runs what is held is released by Karmada": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
-			edit: func(l *world) { ran(l); insisting(l) }},
+			edit: func(l *currentState) { ran(l); insisting(l) }},
 		"an observed cluster that runs something else is spared": {policy: "Orphan", write: "OverridePolicy", waits: "Karmada to let go of m1",
-			edit: func(l *world) { makeObserved(l) }},
+			edit: func(l *currentState) { makeObserved(l) }},
 		"which is waited for": {policy: "Orphan", waits: "Karmada to let go of m1",
-			edit: func(l *world) { makeObserved(l); l.override = withSpared(l.policy, testQuery().Key, []string{"m1"}) }},
+			edit: func(l *currentState) {
+				makeObserved(l)
+				l.override = withSpared(l.policy, testQuery().Key, []string{"m1"})
+			}},
 		"and then the template goes": {policy: "Orphan", write: "CloneSet", remove: true, waits: "the template to go",
-			edit: func(l *world) { makeObserved(l); l.works[0] = poisoned(l.works[0]) }},
+			edit: func(l *currentState) { makeObserved(l); l.works[0] = poisoned(l.works[0]) }},
 		"and Karmada's finalizer": {policy: "Delete", waits: "Karmada to leave m1", releasedWorks: 1,
-			edit: func(l *world) { makeObserved(l); l.works[0] = poisoned(l.works[0]); goneTemplate(l) }},
+			edit: func(l *currentState) { makeObserved(l); l.works[0] = poisoned(l.works[0]); goneTemplate(l) }},
 		"to delete, observed clusters are spared": {policy: "Delete", edit: ran, write: "OverridePolicy", waits: "Karmada to let go of m1"},
 		"an observed cluster next to what is deleted is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
-			edit: func(l *world) { ran(l); l.works = append(l.works, ownedWork(l.works[0], "m2")) }},
+			edit: func(l *currentState) { ran(l); l.works = append(l.works, ownedWork(l.works[0], "m2")) }},
 		"before the others are deleted": {policy: "Delete", write: "PropagationPolicy", waits: "Karmada to take up the deletion policy",
-			edit: func(l *world) {
+			edit: func(l *currentState) {
 				ran(l)
 				l.works = []work{poisoned(l.works[0]), ownedWork(l.works[0], "m2")}
 			}},
 		"without a policy what may be observed is spared": {policy: "Delete", write: "OverridePolicy", waits: "Karmada to let go of m1",
-			edit: func(l *world) { makeObserved(l); l.policy = nil }},
-		"nothing left":              {policy: "Delete", edit: func(l *world) { *l = world{} }},
-		"a template without policy": {policy: "Delete", edit: func(l *world) { l.policy, l.binding, l.works = nil, nil, nil }, write: "CloneSet", remove: true, waits: "the template to go"},
+			edit: func(l *currentState) { makeObserved(l); l.policy = nil }},
+		"nothing left":              {policy: "Delete", edit: func(l *currentState) { *l = currentState{} }},
+		"a template without policy": {policy: "Delete", edit: func(l *currentState) { l.policy, l.binding, l.works = nil, nil, nil }, write: "CloneSet", remove: true, waits: "the template to go"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -496,37 +505,37 @@ func TestChoose(t *testing.T) {
 		cluster("good", "True", true), cluster("lost", "False", true), cluster("old", "True", false), cluster("tainted", "True", true, taint),
 	}
 	q := testQuery()
-	got, err := choose(q, clusters, world{})
+	got, err := choose(q, clusters, currentState{})
 	want := backends.Selection{
-		Settled: true, Clusters: []string{"good", "lost", "old", "tainted"}, Unfit: map[string]string{"old": "without apps.kruise.io/v1alpha1 CloneSet"},
+		Settled: true, Clusters: []string{"good", "lost", "old", "tainted"}, Unsupported: map[string]string{"old": "without apps.kruise.io/v1alpha1 CloneSet"},
 		Serves: map[string][]string{"good": {"v1alpha1"}, "lost": {"v1alpha1"}, "tainted": {"v1alpha1"}},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	running := world{binding: &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
+	running := currentState{binding: &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
 		Clusters: []workv1alpha2.TargetCluster{{Name: "old"}},
 	}}}
-	if got, err = choose(q, clusters, running); err != nil || len(got.Unfit) > 0 {
+	if got, err = choose(q, clusters, running); err != nil || len(got.Unsupported) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	q.Selectors = []v1alpha1.ClusterSelector{{Names: []string{"old"}}}
-	if _, err = choose(q, clusters, world{}); backends.CodeOf(err) != backends.CodeKindNotServed {
+	if _, err = choose(q, clusters, currentState{}); backends.CodeOf(err) != backends.CodeKindNotServed {
 		t.Error(err)
 	}
 	q.Selectors = []v1alpha1.ClusterSelector{{}, {Names: []string{"good", "typo"}}}
-	if _, err = choose(q, clusters, world{}); backends.CodeOf(err) != backends.CodeClusterNotFound {
+	if _, err = choose(q, clusters, currentState{}); backends.CodeOf(err) != backends.CodeClusterNotFound {
 		t.Error(err)
 	}
 }
 
 func TestOwnersAreChecked(t *testing.T) {
-	for name, edit := range map[string]func(*world){
-		"another's policy":     func(l *world) { l.policy.SetLabels(map[string]string{v1alpha1.LabelUID: "other"}) },
-		"another's template":   func(l *world) { l.template.SetLabels(nil) },
-		"a kind of that name":  func(l *world) { l.binding.Spec.Resource.APIVersion = "apps/v1" },
-		"claimed by a policy":  func(l *world) { claim(l, "propagationpolicy.karmada.io/", "theirs") },
-		"claimed by a cluster": func(l *world) { claim(l, "clusterpropagationpolicy.karmada.io/", "theirs") },
+	for name, edit := range map[string]func(*currentState){
+		"another's policy":     func(l *currentState) { l.policy.SetLabels(map[string]string{v1alpha1.LabelUID: "other"}) },
+		"another's template":   func(l *currentState) { l.template.SetLabels(nil) },
+		"a kind of that name":  func(l *currentState) { l.binding.Spec.Resource.APIVersion = "apps/v1" },
+		"claimed by a policy":  func(l *currentState) { claim(l, "propagationpolicy.karmada.io/", "theirs") },
+		"claimed by a cluster": func(l *currentState) { claim(l, "clusterpropagationpolicy.karmada.io/", "theirs") },
 	} {
 		d, live := converged(t)
 		edit(&live)
@@ -541,7 +550,7 @@ func TestOwnersAreChecked(t *testing.T) {
 	}
 }
 
-func claim(l *world, prefix, name string) {
+func claim(l *currentState, prefix, name string) {
 	labels, annotations := l.template.GetLabels(), l.template.GetAnnotations()
 	labels[prefix+"permanent-id"], annotations[prefix+"name"] = "1", name
 	l.template.SetLabels(labels)

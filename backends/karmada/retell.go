@@ -27,7 +27,7 @@ const (
 )
 
 // missed tells whether the binding lacks something that the policy says.
-func missed(live world) bool {
+func missed(live currentState) bool {
 	if live.policy == nil || live.binding == nil || live.binding.DeletionTimestamp != nil {
 		return false
 	}
@@ -37,7 +37,7 @@ func missed(live world) bool {
 
 // toTellAgain is after what time Karmada is to be told of the policy again: when that is not positive it is due. Nothing is missed when
 // it is not known since when.
-func toTellAgain(live world, now time.Time) (wait time.Duration, is bool) {
+func toTellAgain(live currentState, now time.Time) (wait time.Duration, is bool) {
 	if !missed(live) {
 		return 0, false
 	}
@@ -67,7 +67,7 @@ func toldAgain(policy *unstructured.Unstructured, now time.Time) *unstructured.U
 }
 
 // retell tells Karmada of the policy again when that is due, and otherwise after what time it will be; 0 when nothing was missed.
-func (d *Driver) retell(ctx context.Context, live world) (time.Duration, error) {
+func (d *Driver) retell(ctx context.Context, live currentState) (time.Duration, error) {
 	now := time.Now()
 	wait, is := toTellAgain(live, now)
 	if !is || wait > 0 {

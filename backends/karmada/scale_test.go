@@ -13,7 +13,7 @@ import (
 )
 
 // thousand is a workload on a thousand clusters with ten sets of overrides.
-func thousand(b *testing.B) (backends.Desired, *rendered, world, backends.Fleet) {
+func thousand(b *testing.B) (backends.Desired, *rendered, currentState, backends.Fleet) {
 	b.Helper()
 	var shares []share
 	var names []string
@@ -22,11 +22,11 @@ func thousand(b *testing.B) (backends.Desired, *rendered, world, backends.Fleet)
 		shares, names = append(shares, s), append(names, s.cluster)
 	}
 	d := desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, shares...)
-	want, err := render(d, world{})
+	want, err := render(d, currentState{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	live := world{template: want.template, policy: want.policy, override: want.override, binding: &workv1alpha2.ResourceBinding{}}
+	live := currentState{template: want.template, policy: want.policy, override: want.override, binding: &workv1alpha2.ResourceBinding{}}
 	for _, s := range shares {
 		manifest := d.Targets[len(live.works)].Manifest
 		raw, err := manifest.MarshalJSON()
@@ -43,7 +43,7 @@ func thousand(b *testing.B) (backends.Desired, *rendered, world, backends.Fleet)
 func BenchmarkRender1000(b *testing.B) {
 	d, _, _, _ := thousand(b)
 	for b.Loop() {
-		if _, err := render(d, world{}); err != nil {
+		if _, err := render(d, currentState{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -38,7 +38,7 @@ import (
 // that lag behind on their own. Whatever the order, a member must see nothing but final manifests.
 type simulation struct {
 	rand     *rand.Rand
-	now      world // the API server
+	now      currentState // the API server
 	revision int64
 	// cached are what each controller sees of each object; a refresh brings one of them up to date.
 	// Of templates detector and binding controller have one cache (controlPlaneInformerManager in cmd/controller-manager).
@@ -511,7 +511,7 @@ func (s *simulation) drive(t *testing.T, d backends.Desired, cut bool) (done boo
 			s.released[target.Cluster] = false
 		}
 	}
-	live := world{
+	live := currentState{
 		template: s.template[2], policy: s.policy[2], override: s.override[2], binding: s.binding[2], works: s.driverWorks,
 	}
 	// The driver waits until its cache shows what it wrote.

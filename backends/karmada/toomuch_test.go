@@ -41,7 +41,7 @@ func TestAStatusOfAnySizeIsBounded(t *testing.T) {
 		if kept := len(w.Status.ManifestStatuses[0].Status.Raw); kept > most {
 			t.Errorf("%s: %d bytes are kept", name, kept)
 		}
-		live := world{works: []work{newWork(w)}}
+		live := currentState{works: []work{newWork(w)}}
 		for i := range test.clusters - 1 {
 			live.works = append(live.works, newWork(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(executionPrefix, "x", i)}}))
 		}

@@ -40,7 +40,7 @@ const labelRetainReplicas = "resourcetemplate.karmada.io/retain-replicas"
 // template. What does not change that generation, an override or a label, is proven only up to the moment between that
 // condition and the write to the member. Where our interpreters are installed,
 // the status brings the member object's revision back, which proves all of it.
-func translate(q backends.Query, live world, fleet backends.Fleet) backends.Observation {
+func translate(q backends.Query, live currentState, fleet backends.Fleet) backends.Observation {
 	o := backends.Observation{Found: !live.empty()}
 	r := reader{query: q, live: live, suspension: policySuspension(live.policy), observed: live.observed(), lost: map[string]string{}}
 	byCluster := map[string]backends.ClusterObservation{}
@@ -106,7 +106,7 @@ func (r reader) readNamed(byCluster map[string]backends.ClusterObservation, flee
 // reader is what the reports of all clusters are read with.
 type reader struct {
 	query      backends.Query
-	live       world
+	live       currentState
 	suspension policyv1alpha1.Suspension
 	observed   []string
 	scheduled  map[string]int32

@@ -20,11 +20,11 @@ func (d *Driver) Try(ctx context.Context, desired backends.Desired) (against []s
 	if err != nil {
 		return []string{err.Error()}, nil //nolint:nilerr // it is what stands against it
 	}
-	if selection, err := choose(desired.Query, clusters, world{}); err != nil {
+	if selection, err := choose(desired.Query, clusters, currentState{}); err != nil {
 		against = append(against, err.Error())
 	} else {
 		for _, t := range desired.Targets {
-			if why, unfit := selection.Unfit[t.Cluster]; unfit {
+			if why, unsupported := selection.Unsupported[t.Cluster]; unsupported {
 				against = append(against, fmt.Sprintf("cluster %s is %s", t.Cluster, why))
 			}
 		}

@@ -28,7 +28,7 @@ import (
 // createsAtOnce tells whether a workload that Karmada has nothing of needs no gate either. All clusters get the same manifest, with the same
 // number of replicas, whichever of them the scheduler takes: what Karmada renders is the template. Nothing is there that could be harmed:
 // Karmada leaves alone what it finds on a member.
-func (r *rendered) createsAtOnce(desired backends.Desired, live world) bool {
+func (r *rendered) createsAtOnce(desired backends.Desired, live currentState) bool {
 	return live.isNew() && live.plain && !live.companionsMove && !r.divided && !r.needsOverride && live.override == nil && !suspends(policySuspension(r.policy)) &&
 		len(r.held)+len(r.probed)+len(r.overwriting) == 0 && (desired.Options == nil || desired.Options.Karmada == nil)
 }
@@ -136,8 +136,8 @@ func (s state) unrendered() (clusters []string) {
 // isPlain tells whether Karmada renders a new workload as it is written, see world. What may not be read, or cannot be now, is taken for the
 // opposite: the gate finds it out.
 func (d *Driver) isPlain(ctx context.Context, q backends.Query) bool {
-	lesson, err := d.teacher.prepare(ctx, d.cache, q.Workload.GVK)
-	if err != nil || !lesson.alone {
+	plan, err := d.installer.prepare(ctx, d.cache, q.Workload.GVK)
+	if err != nil || !plan.alone {
 		return false
 	}
 	return !d.mayOverride(ctx, q.Workload, policyv1alpha1.ResourceKindClusterOverridePolicy, "") &&

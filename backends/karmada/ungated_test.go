@@ -42,15 +42,15 @@ func atRest(t *testing.T) (*simulation, []share) {
 
 // TestWhatNeedsNoGate: a new template is written at once where nothing else takes part, and behind the gate otherwise.
 func TestWhatNeedsNoGate(t *testing.T) {
-	work := func(change func(w *workv1alpha1.Work)) func(*world, *backends.Desired) {
-		return func(live *world, _ *backends.Desired) {
+	work := func(change func(w *workv1alpha1.Work)) func(*currentState, *backends.Desired) {
+		return func(live *currentState, _ *backends.Desired) {
 			changed := live.works[1].DeepCopy()
 			change(changed)
 			live.works = slices.Clone(live.works)
 			live.works[1] = newWork(changed)
 		}
 	}
-	annotated := func(key, value string) func(*world, *backends.Desired) {
+	annotated := func(key, value string) func(*currentState, *backends.Desired) {
 		return work(func(w *workv1alpha1.Work) {
 			w.Annotations = maps.Clone(w.Annotations)
 			w.Annotations[key] = value
@@ -58,7 +58,7 @@ func TestWhatNeedsNoGate(t *testing.T) {
 	}
 	yes := true
 	tests := map[string]struct {
-		change  func(live *world, d *backends.Desired)
+		change  func(live *currentState, d *backends.Desired)
 		ungated bool
 	}{
 		"a new image": {ungated: true},
@@ -68,21 +68,21 @@ func TestWhatNeedsNoGate(t *testing.T) {
 		"an administrator's override":    {change: annotated("policy.karmada.io/applied-cluster-overrides", `[{"policyName":"mirror","overriders":{}}]`)},
 		"a record that is not to be read": {change: annotated(
 			"policy.karmada.io/applied-overrides", `[`)},
-		"an override of ours": {change: func(_ *world, d *backends.Desired) {
+		"an override of ours": {change: func(_ *currentState, d *backends.Desired) {
 			d.Targets[0].Manifest = manifestFor("r1", "pause:1", "hola", 2)
 		}},
-		"another number of replicas": {change: func(_ *world, d *backends.Desired) {
+		"another number of replicas": {change: func(_ *currentState, d *backends.Desired) {
 			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 3}, share{cluster: "m2", replicas: 2})
 		}},
-		"one cluster more": {change: func(_ *world, d *backends.Desired) {
+		"one cluster more": {change: func(_ *currentState, d *backends.Desired) {
 			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 2}, share{cluster: "m3", replicas: 2})
 		}},
-		"one cluster less": {change: func(_ *world, d *backends.Desired) {
+		"one cluster less": {change: func(_ *currentState, d *backends.Desired) {
 			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 4})
 		}},
-		"a companion on its way": {change: func(live *world, _ *backends.Desired) { live.companionsMove = true }},
-		"a hold":                 {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeHold }},
-		"a cluster that is observed": {change: func(_ *world, d *backends.Desired) {
+		"a companion on its way": {change: func(live *currentState, _ *backends.Desired) { live.companionsMove = true }},
+		"a hold":                 {change: func(_ *currentState, d *backends.Desired) { d.Targets[0].Mode = backends.ModeHold }},
+		"a cluster that is observed": {change: func(_ *currentState, d *backends.Desired) {
 			d.Targets[0].Mode = backends.ModeObserve
 		}},
 		"a Work that is suspended": {change: work(func(w *workv1alpha1.Work) {
@@ -96,36 +96,36 @@ func TestWhatNeedsNoGate(t *testing.T) {
 			w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(`{"replicas":2}`)}}}
 		})},
 		"no report": {change: work(func(w *workv1alpha1.Work) { w.Status.ManifestStatuses = nil })},
-		"no Work":   {change: func(live *world, _ *backends.Desired) { live.works = live.works[:1] }},
-		"a Work elsewhere": {change: func(live *world, _ *backends.Desired) {
+		"no Work":   {change: func(live *currentState, _ *backends.Desired) { live.works = live.works[:1] }},
+		"a Work elsewhere": {change: func(live *currentState, _ *backends.Desired) {
 			live.works = append(slices.Clone(live.works), elsewhere(live.works[0]))
 		}},
-		"no binding": {change: func(live *world, _ *backends.Desired) { live.binding = nil }},
-		"a binding that is not scheduled": {change: func(live *world, _ *backends.Desired) {
+		"no binding": {change: func(live *currentState, _ *backends.Desired) { live.binding = nil }},
+		"a binding that is not scheduled": {change: func(live *currentState, _ *backends.Desired) {
 			live.binding = live.binding.DeepCopy()
 			live.binding.Generation++
 			live.binding.Annotations = nil
 		}},
-		"a binding in which the scheduler has nothing to do": {ungated: true, change: func(live *world, _ *backends.Desired) {
+		"a binding in which the scheduler has nothing to do": {ungated: true, change: func(live *currentState, _ *backends.Desired) {
 			live.binding = live.binding.DeepCopy()
 			live.binding.Generation++
 		}},
-		"a binding with another number of replicas": {change: func(live *world, _ *backends.Desired) {
+		"a binding with another number of replicas": {change: func(live *currentState, _ *backends.Desired) {
 			live.binding = live.binding.DeepCopy()
 			live.binding.Spec.Replicas++
 		}},
-		"a binding that is suspended": {change: func(live *world, _ *backends.Desired) {
+		"a binding that is suspended": {change: func(live *currentState, _ *backends.Desired) {
 			live.binding = live.binding.DeepCopy()
 			live.binding.Spec.Suspension.Dispatching = &yes
 		}},
-		"a binding that preserves": {change: func(live *world, _ *backends.Desired) {
+		"a binding that preserves": {change: func(live *currentState, _ *backends.Desired) {
 			live.binding = live.binding.DeepCopy()
 			live.binding.Spec.PreserveResourcesOnDeletion = &yes
 		}},
-		"an override that is left": {change: func(live *world, d *backends.Desired) {
+		"an override that is left": {change: func(live *currentState, d *backends.Desired) {
 			live.override = mustRender(t, *d).override
 		}},
-		"another policy": {change: func(live *world, _ *backends.Desired) {
+		"another policy": {change: func(live *currentState, _ *backends.Desired) {
 			live.policy = withPreserve(live.policy, testQuery().Key, true)
 		}},
 	}
@@ -173,47 +173,49 @@ func TestWhatIsCreatedAtOnce(t *testing.T) {
 		return desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 2})
 	}
 	for name, tt := range map[string]struct {
-		change func(live *world, d *backends.Desired)
+		change func(live *currentState, d *backends.Desired)
 		atOnce bool
 	}{
 		"the same for all": {atOnce: true},
-		"without replicas": {atOnce: true, change: func(_ *world, d *backends.Desired) {
+		"without replicas": {atOnce: true, change: func(_ *currentState, d *backends.Desired) {
 			d.Workload.ReplicasPath = nil
 			for i := range d.Targets {
 				d.Targets[i].Replicas, d.Targets[i].Manifest = nil, d.Template
 			}
 		}},
-		"options of another backend": {atOnce: true, change: func(_ *world, d *backends.Desired) {
+		"options of another backend": {atOnce: true, change: func(_ *currentState, d *backends.Desired) {
 			d.Options = &v1alpha1.BackendOptions{OCM: &v1alpha1.OCMOptions{}}
 		}},
-		"its policy is there":                 {atOnce: true, change: func(live *world, d *backends.Desired) { live.policy = mustRender(t, *d).policy }},
-		"interpreters or overrides of others": {change: func(live *world, _ *backends.Desired) { live.plain = false }},
-		"a companion on its way":              {change: func(live *world, _ *backends.Desired) { live.companionsMove = true }},
-		"replicas that are divided": {change: func(_ *world, d *backends.Desired) {
+		"its policy is there":                 {atOnce: true, change: func(live *currentState, d *backends.Desired) { live.policy = mustRender(t, *d).policy }},
+		"interpreters or overrides of others": {change: func(live *currentState, _ *backends.Desired) { live.plain = false }},
+		"a companion on its way":              {change: func(live *currentState, _ *backends.Desired) { live.companionsMove = true }},
+		"replicas that are divided": {change: func(_ *currentState, d *backends.Desired) {
 			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDivided, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 2})
 		}},
-		"other replicas on one": {change: func(_ *world, d *backends.Desired) {
+		"other replicas on one": {change: func(_ *currentState, d *backends.Desired) {
 			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1", replicas: 2}, share{cluster: "m2", replicas: 3})
 		}},
-		"none": {change: func(_ *world, d *backends.Desired) {
+		"none": {change: func(_ *currentState, d *backends.Desired) {
 			*d = desiredFor("r1", "pause:1", v1alpha1.DivisionTypeDuplicated, share{cluster: "m1"}, share{cluster: "m2"})
 		}},
-		"an override":              {change: func(_ *world, d *backends.Desired) { d.Targets[0].Manifest = manifestFor("r1", "pause:1", "hola", 2) }},
-		"a hold":                   {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeHold }},
-		"an observed":              {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeObserve }},
-		"a probe":                  {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeProbe }},
-		"an adoption":              {change: func(_ *world, d *backends.Desired) { d.Targets[0].Mode = backends.ModeAdopt }},
-		"an override that is left": {change: func(live *world, d *backends.Desired) { live.override = mustRender(t, *d).override }},
-		"options": {change: func(_ *world, d *backends.Desired) {
+		"an override": {change: func(_ *currentState, d *backends.Desired) {
+			d.Targets[0].Manifest = manifestFor("r1", "pause:1", "hola", 2)
+		}},
+		"a hold":                   {change: func(_ *currentState, d *backends.Desired) { d.Targets[0].Mode = backends.ModeHold }},
+		"an observed":              {change: func(_ *currentState, d *backends.Desired) { d.Targets[0].Mode = backends.ModeObserve }},
+		"a probe":                  {change: func(_ *currentState, d *backends.Desired) { d.Targets[0].Mode = backends.ModeProbe }},
+		"an adoption":              {change: func(_ *currentState, d *backends.Desired) { d.Targets[0].Mode = backends.ModeAdopt }},
+		"an override that is left": {change: func(live *currentState, d *backends.Desired) { live.override = mustRender(t, *d).override }},
+		"options": {change: func(_ *currentState, d *backends.Desired) {
 			d.Options = &v1alpha1.BackendOptions{Karmada: &v1alpha1.KarmadaOptions{}}
 		}},
-		"a template that Karmada has not bound": {change: func(live *world, d *backends.Desired) {
+		"a template that Karmada has not bound": {change: func(live *currentState, d *backends.Desired) {
 			live.template = desiredFor("r0", "pause:0", v1alpha1.DivisionTypeDuplicated).Template
 			live.policy = mustRender(t, *d).policy
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live, d := world{plain: true}, same()
+			live, d := currentState{plain: true}, same()
 			if tt.change != nil {
 				tt.change(&live, &d)
 			}
@@ -308,12 +310,12 @@ func TestWhichCompanionsMove(t *testing.T) {
 					})
 				}
 			}
-			if got := (carrierStep{live: w}).moving(now); got != tt.want {
+			if got := (companionWorkStep{live: w}).moving(now); got != tt.want {
 				t.Errorf("got %t", got)
 			}
 		})
 	}
-	if (carrierStep{}).moving(now) {
+	if (companionWorkStep{}).moving(now) {
 		t.Error("what is not there moves")
 	}
 }
@@ -334,19 +336,19 @@ func TestWhatIsPlain(t *testing.T) {
 	}}
 	const namespaced, wide = policyv1alpha1.ResourceKindOverridePolicy, policyv1alpha1.ResourceKindClusterOverridePolicy
 	for name, tt := range map[string]struct {
-		there  *unstructured.Unstructured
-		taught lesson
-		funcs  interceptor.Funcs
-		want   bool
+		there *unstructured.Unstructured
+		plan  installPlan
+		funcs interceptor.Funcs
+		want  bool
 	}{
-		"nothing":                {taught: lesson{alone: true}, want: true},
+		"nothing":                {plan: installPlan{alone: true}, want: true},
 		"interpreters of others": {},
-		"an override":            {there: override(namespaced, q.Workload.Namespace, nil), taught: lesson{alone: true}},
-		"an administrator's":     {there: override(wide, "", nil), taught: lesson{alone: true}},
-		"in another namespace":   {there: override(namespaced, "other", nil), taught: lesson{alone: true}, want: true},
+		"an override":            {there: override(namespaced, q.Workload.Namespace, nil), plan: installPlan{alone: true}},
+		"an administrator's":     {there: override(wide, "", nil), plan: installPlan{alone: true}},
+		"in another namespace":   {there: override(namespaced, "other", nil), plan: installPlan{alone: true}, want: true},
 		"one of ours": {there: override(namespaced, q.Workload.Namespace, map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByOperator}),
-			taught: lesson{alone: true}, want: true},
-		"not to be read": {taught: lesson{alone: true}, funcs: refuse},
+			plan: installPlan{alone: true}, want: true},
+		"not to be read": {plan: installPlan{alone: true}, funcs: refuse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -357,8 +359,8 @@ func TestWhatIsPlain(t *testing.T) {
 			if tt.there != nil {
 				objects = objects.WithObjects(tt.there)
 			}
-			d := &Driver{client: objects.Build(), teacher: newTeacher(interpreterOf)}
-			d.teacher.lessons[q.Workload.GVK] = tt.taught
+			d := &Driver{client: objects.Build(), installer: newCustomizationInstaller(interpreterOf)}
+			d.installer.plans[q.Workload.GVK] = tt.plan
 			if got := d.isPlain(t.Context(), q); got != tt.want {
 				t.Errorf("got %t", got)
 			}

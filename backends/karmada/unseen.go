@@ -52,7 +52,7 @@ func (w work) unseen(fleet backends.Fleet, now time.Time) (until time.Duration, 
 }
 
 // unseen are the clusters of which Karmada must not take the Work away yet, those of some excepted, and when the first of them ends.
-func (l world) unseen(fleet backends.Fleet, now time.Time, except func(w work) bool) (clusters []string, again time.Duration) {
+func (l currentState) unseen(fleet backends.Fleet, now time.Time, except func(w work) bool) (clusters []string, again time.Duration) {
 	for _, w := range l.works {
 		until, is := w.unseen(fleet, now)
 		if !is || except(w) {

@@ -115,7 +115,7 @@ func TestNothingUnseenIsTakenAway(t *testing.T) {
 	}
 
 	key := testQuery().Key
-	made, _ := carrierOf(t, key)
+	made, _ := companionWorkOf(t, key)
 	made.Status.Conditions = live.works[0].Status.Conditions
 	if leave := nextLeaving(made, key, "Delete", fleet, now); leave.remove || leave.waiting == "" || leave.again != unseenFor {
 		t.Errorf("%+v", leave)

@@ -31,7 +31,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 		return backends.Progress{}, err
 	}
 	selected, waiting, err := d.applyPlacement(ctx, plan)
-	shipped, wrong := d.shipDefinitions(ctx, desired.Query, selected.Unfit)
+	shipped, wrong := d.shipDefinitions(ctx, desired.Query, selected.Unsupported)
 	if waiting = append(waiting, shipped...); wrong != nil || err != nil && len(shipped) > 0 {
 		return progress(waiting), wrong
 	}

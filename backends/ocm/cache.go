@@ -275,10 +275,10 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 		}
 	case *unstructured.Unstructured:
 		switch {
-		case companions.IsCarrier(o):
+		case companions.IsCompanionWork(o):
 			notifyUsers(old, o, notify)
 		case o.GetLabels()[labelPrerequisite] != "":
-			for _, key := range d.needs.Of(client.ObjectKeyFromObject(o)) {
+			for _, key := range d.prerequisiteUsers.Of(client.ObjectKeyFromObject(o)) {
 				notify(key)
 			}
 		case o.GetKind() == bindingGVK.Kind:
@@ -291,13 +291,13 @@ func (d *Driver) changed(ctx context.Context, old, obj any, notify func(types.Na
 	}
 }
 
-func notifyUsers(old any, carrier *unstructured.Unstructured, notify func(types.NamespacedName)) {
+func notifyUsers(old any, companionWork *unstructured.Unstructured, notify func(types.NamespacedName)) {
 	before, changed := old.(*unstructured.Unstructured)
 	if !changed {
-		before = carrier
+		before = companionWork
 	}
-	same := changed && reflect.DeepEqual(before.Object["status"], carrier.Object["status"])
-	for _, key := range companions.Changed(before, carrier, same) {
+	same := changed && reflect.DeepEqual(before.Object["status"], companionWork.Object["status"])
+	for _, key := range companions.Changed(before, companionWork, same) {
 		notify(key)
 	}
 }

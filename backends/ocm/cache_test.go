@@ -124,7 +124,7 @@ func TestALabelThatWasTakenOff(t *testing.T) {
 	if err := errors.Join(workv1.Install(scheme), clusterv1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	work, carrier := p.targets[0].work.DeepCopy(), p.targets[0].carriers[0]
+	work, companionWork := p.targets[0].work.DeepCopy(), p.targets[0].companionWorks[0]
 	work.SetNamespace("m1")
 	for name, test := range map[string]struct {
 		obj *unstructured.Unstructured
@@ -133,8 +133,8 @@ func TestALabelThatWasTakenOff(t *testing.T) {
 		look      func(*Driver) error
 	}{
 		"a ManifestWork that is to be made": {work, true, func(d *Driver) error { return d.createWork(t.Context(), work, key) }},
-		"a companion's that is to be made": {carrier.work, true, func(d *Driver) error {
-			return d.createCarrier(t.Context(), carrier, carrier.work.DeepCopy(), companions.Need{}, key)
+		"a companion's that is to be made": {companionWork.work, true, func(d *Driver) error {
+			return d.createCompanionWork(t.Context(), companionWork, companionWork.work.DeepCopy(), companions.Need{}, key)
 		}},
 		"a Placement that is to be made": {p.placement, false, func(d *Driver) error {
 			_, waiting, err := d.applyPlacement(t.Context(), p)
@@ -147,7 +147,7 @@ func TestALabelThatWasTakenOff(t *testing.T) {
 			_, err := d.leftOnHub(t.Context(), manifestWorkGVK, key)
 			return err
 		}},
-		"a companion's that is to go": {carrier.work, false, func(d *Driver) error {
+		"a companion's that is to go": {companionWork.work, false, func(d *Driver) error {
 			_, err := d.leftOnHub(t.Context(), manifestWorkGVK, key)
 			return err
 		}},

@@ -23,17 +23,17 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
-// carriersOf lists the cached carriers that the workload uses. They must not be changed.
-func (d *Driver) carriersOf(ctx context.Context, key backends.Key) ([]*unstructured.Unstructured, error) {
+// companionWorksOf lists the cached companion works that the workload uses. They must not be changed.
+func (d *Driver) companionWorksOf(ctx context.Context, key backends.Key) ([]*unstructured.Unstructured, error) {
 	return d.list(ctx, listOf(manifestWorkGVK), client.MatchingFields{indexUser: string(key.UID)})
 }
 
-// applyCarriers takes the next step with each companion of a cluster, and says what of them is awaited.
-func (d *Driver) applyCarriers(ctx context.Context, p plan, target clusterPlan, contact bool) (missing string, err error) {
+// applyCompanionWorks takes the next step with each companion of a cluster, and says what of them is awaited.
+func (d *Driver) applyCompanionWorks(ctx context.Context, p plan, target clusterPlan, contact bool) (missing string, err error) {
 	var waiting []string
 	var errs []error
-	for _, c := range target.carriers {
-		step, err := d.applyCarrier(ctx, p.desired, target, c, contact)
+	for _, c := range target.companionWorks {
+		step, err := d.applyCompanionWork(ctx, p.desired, target, c, contact)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -44,9 +44,9 @@ func (d *Driver) applyCarriers(ctx context.Context, p plan, target clusterPlan, 
 	return strings.Join(waiting, ", "), errors.Join(errs...)
 }
 
-// applyCarrier takes the next step with one companion on one cluster.
-func (d *Driver) applyCarrier(
-	ctx context.Context, desired backends.Desired, target clusterPlan, c carrier, contact bool,
+// applyCompanionWork takes the next step with one companion on one cluster.
+func (d *Driver) applyCompanionWork(
+	ctx context.Context, desired backends.Desired, target clusterPlan, c companionWork, contact bool,
 ) (waiting string, err error) {
 	live, err := d.cached(ctx, c.work)
 	if err != nil {
@@ -69,19 +69,19 @@ func (d *Driver) applyCarrier(
 		if err := d.refuseOthersOf(ctx, desired, c, m, nil, state{}); err != nil {
 			return "", err
 		}
-		return title + ": " + awaited(m), d.createCarrier(ctx, c, variant(c.work, m), needOf(nil, desired.Key, target, c), desired.Key)
+		return title + ": " + awaited(m), d.createCompanionWork(ctx, c, variant(c.work, m), needOf(nil, desired.Key, target, c), desired.Key)
 	}
 	if live.GetDeletionTimestamp() != nil {
 		return title + " (being removed, it will be made again)", nil
 	}
 	need := needOf(live.GetAnnotations(), desired.Key, target, c)
 	in.observe = in.observe && !need.Owned() // others go on being served
-	if foreign, err := foreignCarrier(live, c, need.Users); err != nil || foreign {
+	if foreign, err := foreignCompanionWork(live, c, need.Users); err != nil || foreign {
 		if err != nil {
 			return "", err
 		}
 		// What its owner sends is used as it is; being among its users keeps it when the owner goes.
-		return "", d.patchCarrier(ctx, live, asWritten(live, asBefore(live, carrierFromLive(live)), need), c.companion)
+		return "", d.patchCompanionWork(ctx, live, asWritten(live, asBefore(live, companionWorkFromLive(live)), need), c.companion)
 	}
 	r, err := d.reports.read(live)
 	if err != nil {
@@ -100,16 +100,16 @@ func (d *Driver) applyCarrier(
 	after := asWritten(live, wanted, need)
 	changed := !sameSpec(live, wanted) || live.GetAnnotations()[annotationRemoving] != "" ||
 		live.GetAnnotations()[annotationObserved] != wanted.GetAnnotations()[annotationObserved]
-	if err := d.patchCarrier(ctx, live, after, c.companion); err != nil {
+	if err := d.patchCompanionWork(ctx, live, after, c.companion); err != nil {
 		return "", err
 	}
 	d.contests.note(live, s, m)
-	return awaitCarrier(c.companion, s, m, changed), nil
+	return awaitCompanionWork(c.companion, s, m, changed), nil
 }
 
 // refuseOthersOf fails when a companion that is about to be taken over is carried by somebody else.
 func (d *Driver) refuseOthersOf(
-	ctx context.Context, desired backends.Desired, c carrier, m move, live *unstructured.Unstructured, s state,
+	ctx context.Context, desired backends.Desired, c companionWork, m move, live *unstructured.Unstructured, s state,
 ) error {
 	if desired.ConflictPolicy != v1alpha1.ConflictPolicyAdopt || !m.begins(live, s) {
 		return nil
@@ -117,8 +117,8 @@ func (d *Driver) refuseOthersOf(
 	return d.refuseOthers(ctx, c.work.GetNamespace(), firstManifest(c.work))
 }
 
-// needOf is the need of a carrier with that FleetWorkload among its users.
-func needOf(annotations map[string]string, key backends.Key, target clusterPlan, c carrier) companions.Need {
+// needOf is the need of a companion work with that FleetWorkload among its users.
+func needOf(annotations map[string]string, key backends.Key, target clusterPlan, c companionWork) companions.Need {
 	need := companions.ReadNeed(annotations)
 	if !target.mode.Owns() {
 		return need.Observing(key)
@@ -126,8 +126,8 @@ func needOf(annotations map[string]string, key backends.Key, target clusterPlan,
 	return need.Owning(key, c.companion.Elsewhere[target.cluster])
 }
 
-// awaitCarrier says what is awaited of a companion; empty when the cluster has it.
-func awaitCarrier(c backends.Companion, s state, m move, changed bool) string {
+// awaitCompanionWork says what is awaited of a companion; empty when the cluster has it.
+func awaitCompanionWork(c backends.Companion, s state, m move, changed bool) string {
 	title := companions.Title(c.Object)
 	switch {
 	case m.strategy == workv1.UpdateStrategyTypeReadOnly && !changed && (s.elsewhere || s.object == presenceForeign && c.Shared):
@@ -159,10 +159,10 @@ func awaiting(title, what string) string {
 	return title + ": " + what
 }
 
-// foreignCarrier tells whether a carrier is somebody else's, who still uses it. That refuses a companion of one's own.
-func foreignCarrier(live *unstructured.Unstructured, c carrier, users companions.Users) (bool, error) {
+// foreignCompanionWork tells whether a companion work is somebody else's, who still uses it. That refuses a companion of one's own.
+func foreignCompanionWork(live *unstructured.Unstructured, c companionWork, users companions.Users) (bool, error) {
 	owner := live.GetLabels()[v1alpha1.LabelUID]
-	if companions.IsCarrier(live) && owner == c.work.GetLabels()[v1alpha1.LabelUID] {
+	if companions.IsCompanionWork(live) && owner == c.work.GetLabels()[v1alpha1.LabelUID] {
 		return false, nil
 	}
 	_, uses := users[types.UID(owner)]
@@ -175,7 +175,7 @@ func foreignCarrier(live *unstructured.Unstructured, c carrier, users companions
 }
 
 // carriedOtherwise tells whether the object is the workload of a FleetWorkload on that cluster.
-func (d *Driver) carriedOtherwise(ctx context.Context, c carrier) (bool, error) {
+func (d *Driver) carriedOtherwise(ctx context.Context, c companionWork) (bool, error) {
 	others, err := d.delivering(ctx, c.work.GetNamespace(), firstManifest(c.work))
 	if err != nil || len(others) == 0 {
 		return false, err
@@ -186,9 +186,9 @@ func (d *Driver) carriedOtherwise(ctx context.Context, c carrier) (bool, error) 
 	return false, companions.NameConflict(c.companion.Object, "FleetWorkload "+others[0].GetAnnotations()[v1alpha1.AnnotationOwner])
 }
 
-// createCarrier never touches one that is there: the cache may be behind.
-func (d *Driver) createCarrier(
-	ctx context.Context, c carrier, work *unstructured.Unstructured, need companions.Need, key backends.Key,
+// createCompanionWork never touches one that is there: the cache may be behind.
+func (d *Driver) createCompanionWork(
+	ctx context.Context, c companionWork, work *unstructured.Unstructured, need companions.Need, key backends.Key,
 ) error {
 	annotations := work.GetAnnotations()
 	need.Write(annotations)
@@ -200,7 +200,7 @@ func (d *Driver) createCarrier(
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return explainCarrier("create", work, c.companion, err)
+		return explainCompanionWork("create", work, c.companion, err)
 	}
 	partial, err := d.showAgain(ctx, work, types.UID(work.GetLabels()[v1alpha1.LabelUID]))
 	switch {
@@ -211,17 +211,17 @@ func (d *Driver) createCarrier(
 	}
 }
 
-// patchCarrier writes what differs, unless the carrier has changed since it was read.
-func (d *Driver) patchCarrier(ctx context.Context, live, after *unstructured.Unstructured, c backends.Companion) error {
+// patchCompanionWork writes what differs, unless the companion work has changed since it was read.
+func (d *Driver) patchCompanionWork(ctx context.Context, live, after *unstructured.Unstructured, c backends.Companion) error {
 	if maps.Equal(live.GetLabels(), after.GetLabels()) && maps.Equal(live.GetAnnotations(), after.GetAnnotations()) &&
 		hashOf(live.Object["spec"]) == hashOf(after.Object["spec"]) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-	return explainCarrier("patch", after, c, d.hub.Patch(ctx, after, patch, client.FieldOwner(ssa.FieldOwner)))
+	return explainCompanionWork("patch", after, c, d.hub.Patch(ctx, after, patch, client.FieldOwner(ssa.FieldOwner)))
 }
 
-func explainCarrier(verb string, work *unstructured.Unstructured, c backends.Companion, err error) error {
+func explainCompanionWork(verb string, work *unstructured.Unstructured, c backends.Companion, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -234,17 +234,17 @@ func explainCarrier(verb string, work *unstructured.Unstructured, c backends.Com
 	return companions.Explain(op, c.Object, c.Shared, err)
 }
 
-// leaveCarriers lets go of the companions that are no longer wanted: of a cluster that is kept once the workload there
+// leaveCompanionWorks lets go of the companions that are no longer wanted: of a cluster that is kept once the workload there
 // is as wanted, of one that is left once the workload there has gone.
-func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructured.Unstructured, fleet backends.Fleet) ([]string, error) {
-	carriers, err := d.carriersOf(ctx, p.desired.Key)
+func (d *Driver) leaveCompanionWorks(ctx context.Context, p plan, works []*unstructured.Unstructured, fleet backends.Fleet) ([]string, error) {
+	companionWorks, err := d.companionWorksOf(ctx, p.desired.Key)
 	if err != nil {
 		return nil, err
 	}
 	wanted, targets := map[types.NamespacedName]bool{}, map[string]clusterPlan{}
 	for _, target := range p.targets {
 		targets[target.cluster] = target
-		for _, c := range target.carriers {
+		for _, c := range target.companionWorks {
 			wanted[client.ObjectKeyFromObject(c.work)] = true
 		}
 	}
@@ -254,14 +254,14 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 	}
 	var waiting []string
 	var errs []error
-	for _, live := range carriers {
+	for _, live := range companionWorks {
 		cluster := live.GetNamespace()
 		target, kept := targets[cluster]
 		switch {
 		case wanted[client.ObjectKeyFromObject(live)], !kept && !p.desired.Removes(cluster):
 			continue
 		case kept && target.observes():
-			step, err := d.giveUpCarrier(ctx, live, p.desired.Key, fleet.InContact(cluster))
+			step, err := d.giveUpCompanionWork(ctx, live, p.desired.Key, fleet.InContact(cluster))
 			errs = append(errs, err)
 			if step != "" {
 				waiting = append(waiting, cluster+": "+step)
@@ -273,7 +273,7 @@ func (d *Driver) leaveCarriers(ctx context.Context, p plan, works []*unstructure
 			waiting = append(waiting, cluster+": the workload to do without "+companions.Title(carried(live)))
 			continue
 		}
-		step, err := d.leaveCarrier(ctx, live, p.desired.Key, intent{policy: v1alpha1.DeletionPolicyDelete, ready: fleet.InContact(cluster)})
+		step, err := d.leaveCompanionWork(ctx, live, p.desired.Key, intent{policy: v1alpha1.DeletionPolicyDelete, ready: fleet.InContact(cluster)})
 		errs = append(errs, err)
 		if step != "" {
 			waiting = append(waiting, cluster+": "+step)
@@ -296,7 +296,7 @@ func (d *Driver) hasArrived(work *unstructured.Unstructured, target clusterPlan)
 }
 
 // giveUpCarrier makes a companion that is no longer listed one that is only observed, as the workload is: another backend may remove it.
-func (d *Driver) giveUpCarrier(ctx context.Context, live *unstructured.Unstructured, key backends.Key, ready bool) (waiting string, err error) {
+func (d *Driver) giveUpCompanionWork(ctx context.Context, live *unstructured.Unstructured, key backends.Key, ready bool) (waiting string, err error) {
 	if live.GetDeletionTimestamp() != nil {
 		return "", nil
 	}
@@ -307,15 +307,15 @@ func (d *Driver) giveUpCarrier(ctx context.Context, live *unstructured.Unstructu
 	c := backends.Companion{Object: carried(live), Shared: companions.IsShared(live)}
 	need := companions.ReadNeed(live.GetAnnotations()).Observing(key)
 	if need.Owned() { // others go on being served
-		return "", d.patchCarrier(ctx, live, asWritten(live, asBefore(live, carrierFromLive(live)), need), c)
+		return "", d.patchCompanionWork(ctx, live, asWritten(live, asBefore(live, companionWorkFromLive(live)), need), c)
 	}
 	m := nextObserve(r.state(), intent{ready: ready})
-	err = d.patchCarrier(ctx, live, asWritten(live, variant(carrierFromLive(live), m), need), c)
+	err = d.patchCompanionWork(ctx, live, asWritten(live, variant(companionWorkFromLive(live), m), need), c)
 	return awaiting(companions.Title(c.Object), m.waiting), err
 }
 
-// leaveCarrier takes one FleetWorkload off a carrier's users, and the companion off the cluster with the last of them.
-func (d *Driver) leaveCarrier(
+// leaveCompanionWork takes one FleetWorkload off a companion work's users, and the companion off the cluster with the last of them.
+func (d *Driver) leaveCompanionWork(
 	ctx context.Context, live *unstructured.Unstructured, key backends.Key, in intent,
 ) (waiting string, err error) {
 	obj := carried(live)
@@ -326,7 +326,7 @@ func (d *Driver) leaveCarrier(
 	}
 	s, need := r.state(), companions.ReadNeed(live.GetAnnotations())
 	if left := need.Leaving(key, in.policy); len(left.Users) > 0 {
-		return "", d.patchCarrier(ctx, live, asWritten(live, d.leftTo(live, s, left), left), c)
+		return "", d.patchCompanionWork(ctx, live, asWritten(live, d.leftTo(live, s, left), left), c)
 	}
 	in.policy, in.now = companions.Policy(obj.GetKind(), in.policy), time.Now()
 	if need.Elsewhere() || s.elsewhere {
@@ -338,7 +338,7 @@ func (d *Driver) leaveCarrier(
 	}
 	switch m.write {
 	case writeWork:
-		err = d.patchCarrier(ctx, live, asWritten(live, variant(carrierFromLive(live), m), need), c)
+		err = d.patchCompanionWork(ctx, live, asWritten(live, variant(companionWorkFromLive(live), m), need), c)
 	case writeDelete:
 		err = d.remove(ctx, live)
 	case writeNothing, writeMarks:
@@ -346,10 +346,10 @@ func (d *Driver) leaveCarrier(
 	return awaiting(companions.Title(obj), companions.Say(obj.GetKind(), m.waiting)), err
 }
 
-// leftTo is a carrier that one user leaves to others. To those that observe it is left as one that is only observed, and
+// leftTo is a companion work that one user leaves to others. To those that observe it is left as one that is only observed, and
 // where another backend delivers, as one that is ReadOnly.
 func (d *Driver) leftTo(live *unstructured.Unstructured, s state, left companions.Need) *unstructured.Unstructured {
-	work := carrierFromLive(live)
+	work := companionWorkFromLive(live)
 	switch {
 	case !left.Owned() && !s.observe:
 		return variant(work, nextObserve(s, intent{}))
@@ -360,7 +360,7 @@ func (d *Driver) leftTo(live *unstructured.Unstructured, s state, left companion
 	}
 }
 
-// asBefore is the carrier with the marks that it has.
+// asBefore is the companion work with the marks that it has.
 func asBefore(live, work *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, mark := range []string{annotationRemoving, annotationObserved} {
 		if value := live.GetAnnotations()[mark]; value != "" {
@@ -370,9 +370,9 @@ func asBefore(live, work *unstructured.Unstructured) *unstructured.Unstructured 
 	return work
 }
 
-// deleteCarriers lets go of all companions of a workload that is gone.
-func (d *Driver) deleteCarriers(
-	ctx context.Context, key backends.Key, in intent, carriers []*unstructured.Unstructured,
+// deleteCompanionWorks lets go of all companions of a workload that is gone.
+func (d *Driver) deleteCompanionWorks(
+	ctx context.Context, key backends.Key, in intent, companionWorks []*unstructured.Unstructured,
 ) ([]string, error) {
 	fleet, err := d.fleet(ctx)
 	if err != nil {
@@ -380,33 +380,33 @@ func (d *Driver) deleteCarriers(
 	}
 	var waiting []string
 	var errs []error
-	for _, live := range carriers {
+	for _, live := range companionWorks {
 		in.ready = fleet.InContact(live.GetNamespace())
-		step, err := d.leaveCarrier(ctx, live, key, in)
+		step, err := d.leaveCompanionWork(ctx, live, key, in)
 		errs = append(errs, err)
 		if step != "" {
 			waiting = append(waiting, live.GetNamespace()+": "+step)
 		}
 	}
 	slices.Sort(waiting)
-	if len(waiting) == 0 && len(carriers) > 0 {
+	if len(waiting) == 0 && len(companionWorks) > 0 {
 		waiting = []string{"the hub to finish the removal of companions"}
 	}
 	return waiting, errors.Join(errs...)
 }
 
-// unseenCarriers tells whether a carrier was created a moment ago and is not in the cache yet.
-func (d *Driver) unseenCarriers(ctx context.Context, key backends.Key) (bool, error) {
+// unseenCompanionWorks tells whether a companion work was created a moment ago and is not in the cache yet.
+func (d *Driver) unseenCompanionWorks(ctx context.Context, key backends.Key) (bool, error) {
 	return d.created.Unseen(key.UID, func(at types.NamespacedName) (bool, error) {
 		there, err := caches.Lookup(ctx, d.hub, manifestWorkGVK, at)
 		return there != nil, err
 	})
 }
 
-// observeCarriers adds to the reports what stands against a cluster's companions.
-func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *backends.Observation) error {
-	carriers, err := d.carriersToReport(ctx, query)
-	if err != nil || len(carriers) == 0 {
+// observeCompanionWorks adds to the reports what stands against a cluster's companions.
+func (d *Driver) observeCompanionWorks(ctx context.Context, query backends.Query, o *backends.Observation) error {
+	companionWorks, err := d.companionWorksToReport(ctx, query)
+	if err != nil || len(companionWorks) == 0 {
 		return err
 	}
 	o.Found = true
@@ -415,7 +415,7 @@ func (d *Driver) observeCarriers(ctx context.Context, query backends.Query, o *b
 		at[c.Cluster] = i
 	}
 	foreign, elsewhere := map[string][]string{}, map[string][]string{}
-	for _, live := range carriers {
+	for _, live := range companionWorks {
 		r, err := d.reports.read(live)
 		if err != nil {
 			return err
@@ -466,7 +466,7 @@ func (d *Driver) tellDelivered(r report, o *backends.ClusterObservation) {
 	o.CompanionsDelivered[companions.Title(companion)] = delivered
 }
 
-// tellCompanion adds what a carrier delivers to its cluster's report.
+// tellCompanion adds what a companion work delivers to its cluster's report.
 func (r report) tellCompanion(live *unstructured.Unstructured, o *backends.ClusterObservation, key backends.Key) {
 	s, need := r.state(), companions.ReadNeed(live.GetAnnotations())
 	c := backends.CompanionObservation{
@@ -482,14 +482,14 @@ func (r report) tellCompanion(live *unstructured.Unstructured, o *backends.Clust
 	o.Companions = append(o.Companions, c)
 }
 
-// carriersToReport are the workload's carriers, as the query wants them read.
-func (d *Driver) carriersToReport(ctx context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
-	carriers, err := d.carriersOf(ctx, query.Key)
+// companionWorksToReport are the workload's companion works, as the query wants them read.
+func (d *Driver) companionWorksToReport(ctx context.Context, query backends.Query) ([]*unstructured.Unstructured, error) {
+	companionWorks, err := d.companionWorksOf(ctx, query.Key)
 	if err != nil || query.Counterpart == backends.CounterpartNone {
-		return carriers, err
+		return companionWorks, err
 	}
-	fresh := make([]*unstructured.Unstructured, 0, len(carriers))
-	for _, c := range carriers {
+	fresh := make([]*unstructured.Unstructured, 0, len(companionWorks))
+	for _, c := range companionWorks {
 		live := unstructuredOf(manifestWorkGVK)
 		if err := d.hub.Get(ctx, client.ObjectKeyFromObject(c), live); err == nil {
 			fresh = append(fresh, live)

@@ -18,11 +18,11 @@ import (
 var definitionGVK = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // shipDefinitions sends the kind's CRD to the clusters that lack it, when that is configured, and says what is awaited.
-func (d *Driver) shipDefinitions(ctx context.Context, query backends.Query, unfit map[string]string) (waiting []string, err error) {
+func (d *Driver) shipDefinitions(ctx context.Context, query backends.Query, unsupported map[string]string) (waiting []string, err error) {
 	if !d.opts.ShipDefinitions {
 		return nil, nil
 	}
-	for _, cluster := range slices.Sorted(maps.Keys(unfit)) {
+	for _, cluster := range slices.Sorted(maps.Keys(unsupported)) {
 		step, err := d.shipDefinition(ctx, query, cluster)
 		if err != nil {
 			return waiting, err
@@ -37,7 +37,7 @@ func (d *Driver) shipDefinitions(ctx context.Context, query backends.Query, unfi
 func (d *Driver) shipDefinition(ctx context.Context, query backends.Query, cluster string) (waiting string, err error) {
 	name := query.Workload.Resource + "." + query.Workload.GVK.Group
 	at := newObject(manifestWorkGVK, cluster, definitionWorkName(query.Workload.GVK.Group, query.Workload.Resource))
-	d.needs.Add(client.ObjectKeyFromObject(at), query.Key.NamespacedName)
+	d.prerequisiteUsers.Add(client.ObjectKeyFromObject(at), query.Key.NamespacedName)
 	live, err := d.cached(ctx, at)
 	if err != nil {
 		return "", err

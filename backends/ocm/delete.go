@@ -29,21 +29,21 @@ func (d *Driver) Delete(
 	if len(works) > 0 {
 		return d.deleteWorks(ctx, query.Key, works, intent{policy: policy, alone: query.Alone()})
 	}
-	carriers, err := d.carriersOf(ctx, query.Key)
+	companionWorks, err := d.companionWorksOf(ctx, query.Key)
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	if waiting, err := d.deleteCarriers(ctx, query.Key, intent{policy: policy, alone: query.Alone()}, carriers); err != nil || len(waiting) > 0 {
+	if waiting, err := d.deleteCompanionWorks(ctx, query.Key, intent{policy: policy, alone: query.Alone()}, companionWorks); err != nil || len(waiting) > 0 {
 		return progress(waiting), err
 	}
-	if unseen, err := d.unseenCarriers(ctx, query.Key); err != nil || unseen {
+	if unseen, err := d.unseenCompanionWorks(ctx, query.Key); err != nil || unseen {
 		return backends.Progress{Waiting: "the cache to show the companions"}, err
 	}
 	placements, err := d.placementsOf(ctx, query.Key)
 	if err != nil {
 		return backends.Progress{}, err
 	}
-	d.needs.Drop(query.Key.NamespacedName, nil)
+	d.prerequisiteUsers.Drop(query.Key.NamespacedName, nil)
 	d.successors.Drop(query.Key.NamespacedName, nil)
 	if len(placements) > 0 {
 		if err := d.deletePlacements(ctx, query, placements); err != nil {

@@ -42,9 +42,9 @@ type Driver struct {
 	// hub reads from the API server and writes to it.
 	hub    client.Client
 	synced atomic.Bool
-	// needs are the workloads that are about to use the ManifestWork of a prerequisite, and have none yet that would show it: it is not
+	// prerequisiteUsers are the workloads that are about to use the ManifestWork of a prerequisite, and have none yet that would show it: it is not
 	// pruned too early, and they are woken up. One that is pruned all the same is made again on the next pass.
-	needs relation.Relation[types.NamespacedName, types.NamespacedName]
+	prerequisiteUsers relation.Relation[types.NamespacedName, types.NamespacedName]
 	// successors are the workloads whose Placement can only be made once the decisions of a former one of its name are gone.
 	// Those no longer lead to their workload by themselves.
 	successors relation.Relation[types.NamespacedName, types.NamespacedName]
@@ -53,7 +53,7 @@ type Driver struct {
 	// reports spare reading again what has not changed.
 	reports    reports
 	translated translated
-	// created are the carriers that the cache may not show yet.
+	// created are the companion works that the cache may not show yet.
 	created companions.Created
 	// expected are the writes of ManifestWorks that the cache is to show.
 	expected expectations.Expectations
@@ -165,7 +165,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 			return observation, err
 		}
 		if r.isUnserved() {
-			continue // it is in Selection.Unfit
+			continue // it is in Selection.Unsupported
 		}
 		o := r.observe(query.Workload)
 		if o.Delivered == nil && o.UID != "" && o.Presence == backends.PresenceActive {
@@ -176,7 +176,7 @@ func (d *Driver) Observe(ctx context.Context, query backends.Query) (backends.Ob
 		}
 		observation.Clusters = append(observation.Clusters, o)
 	}
-	if err := d.observeCarriers(ctx, query, &observation); err != nil {
+	if err := d.observeCompanionWorks(ctx, query, &observation); err != nil {
 		return observation, err
 	}
 	if err := d.observeNamespaces(ctx, query, observation.Clusters); err != nil {
@@ -231,8 +231,8 @@ func (d *Driver) selection(ctx context.Context, placement *unstructured.Unstruct
 		// A name mistyped in a change would look like a cluster deselected.
 		return backends.Selection{Message: wrong.Error()}, nil //nolint:nilerr // it is in the message
 	}
-	if selected.Unfit, err = d.unfit(ctx, query, selected.Clusters, fleet); err != nil {
-		return backends.Selection{Unfit: selected.Unfit}, err
+	if selected.Unsupported, err = d.unsupported(ctx, query, selected.Clusters, fleet); err != nil {
+		return backends.Selection{Unsupported: selected.Unsupported}, err
 	}
 	selected.Serves, err = d.serves(ctx, query.Workload, selected.Clusters)
 	return selected, err
@@ -311,7 +311,7 @@ func (d *Driver) worksToReport(ctx context.Context, query backends.Query) ([]*un
 	}
 	var works []*unstructured.Unstructured
 	for i := range list.Items {
-		if !companions.IsCarrier(&list.Items[i]) {
+		if !companions.IsCompanionWork(&list.Items[i]) {
 			works = append(works, &list.Items[i])
 		}
 	}

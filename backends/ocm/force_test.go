@@ -643,19 +643,19 @@ func TestAContestGoesOnSlowly(t *testing.T) {
 // TestACompanionThatSomebodyChanged is on its way again, and has not failed.
 func TestACompanionThatSomebodyChanged(t *testing.T) {
 	r := loadWork(t, manifestCondition(workv1.ManifestApplied, metav1.ConditionFalse, fieldsLost))
-	carrier := carrierOf(r.manifest)
+	companionWork := companionWorkOf(r.manifest)
 	for was, want := range map[metav1.ConditionStatus]metav1.ConditionStatus{
 		metav1.ConditionTrue: metav1.ConditionUnknown, metav1.ConditionUnknown: metav1.ConditionUnknown, metav1.ConditionFalse: metav1.ConditionFalse,
 	} {
 		o := backends.ClusterObservation{Applied: was, Current: true, Revision: "r1"}
-		r.companion(carrier, &o)
+		r.companion(companionWork, &o)
 		if o.Applied != want || o.Current {
 			t.Errorf("%s becomes %s, current %v: %s", was, o.Applied, o.Current, o.Message)
 		}
 	}
 }
 
-func carrierOf(manifest map[string]any) *unstructured.Unstructured {
+func companionWorkOf(manifest map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"workload": map[string]any{"manifests": []any{manifest}}}}}
 }
 

@@ -22,7 +22,7 @@ const pruneAge = time.Minute
 // stood on it last takes it away, and does not see at once that somebody stands on it anew.
 func (d *Driver) applyPrerequisites(ctx context.Context, p plan, target clusterPlan) (missing string, again bool, err error) {
 	for _, wanted := range target.prerequisites {
-		d.needs.Add(client.ObjectKeyFromObject(wanted), p.desired.Key.NamespacedName)
+		d.prerequisiteUsers.Add(client.ObjectKeyFromObject(wanted), p.desired.Key.NamespacedName)
 		if wanted, err = d.unmanaging(ctx, wanted, p.desired.Alone() && !target.held()); err != nil {
 			return "", false, err
 		}
@@ -85,7 +85,7 @@ func (d *Driver) pruneDropped(ctx context.Context, p plan, works []*unstructured
 	for _, work := range works {
 		for _, name := range neededBy(work) {
 			key := types.NamespacedName{Namespace: work.GetNamespace(), Name: name}
-			d.needs.Add(key, p.desired.Key.NamespacedName)
+			d.prerequisiteUsers.Add(key, p.desired.Key.NamespacedName)
 			needed[key] = true
 		}
 	}
@@ -94,7 +94,7 @@ func (d *Driver) pruneDropped(ctx context.Context, p plan, works []*unstructured
 			needed[client.ObjectKeyFromObject(prerequisite)] = true
 		}
 	}
-	for _, key := range d.needs.Drop(p.desired.Key.NamespacedName, needed) {
+	for _, key := range d.prerequisiteUsers.Drop(p.desired.Key.NamespacedName, needed) {
 		prerequisite := newObject(manifestWorkGVK, key.Namespace, key.Name)
 		live, err := d.cached(ctx, prerequisite)
 		if err != nil {
@@ -133,7 +133,7 @@ func (d *Driver) sweepPrerequisites(ctx context.Context, workload backends.Workl
 }
 
 func (d *Driver) prunePrerequisite(ctx context.Context, work *unstructured.Unstructured) error {
-	if len(d.needs.Of(client.ObjectKeyFromObject(work))) > 0 {
+	if len(d.prerequisiteUsers.Of(client.ObjectKeyFromObject(work))) > 0 {
 		return nil
 	}
 	users, err := d.list(ctx, listOf(manifestWorkGVK), client.InNamespace(work.GetNamespace()),

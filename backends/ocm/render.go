@@ -43,7 +43,7 @@ const (
 )
 
 // Render renders the hub's objects for a desired state in the order in which they are written, as they are when
-// everything has settled: the set bindings, the Placement, and for each cluster its prerequisites, the carriers of
+// everything has settled: the set bindings, the Placement, and for each cluster its prerequisites, the companion works of
 // companions, and its ManifestWork. Those of different clusters share what they deliver.
 func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructured, error) {
 	plan, err := newPlan(desired, opts.withDefaults())
@@ -53,7 +53,7 @@ func Render(desired backends.Desired, opts Options) ([]*unstructured.Unstructure
 	objects := slices.Concat(plan.bindings, []*unstructured.Unstructured{plan.placement})
 	for _, target := range plan.targets {
 		objects = append(objects, target.prerequisites...)
-		for _, c := range target.carriers {
+		for _, c := range target.companionWorks {
 			work, annotations := inNamespace(c.work, target.cluster), c.work.GetAnnotations()
 			companions.ReadNeed(nil).Owning(desired.Key, nil).Write(annotations)
 			work.SetAnnotations(annotations)
@@ -75,10 +75,10 @@ type plan struct {
 
 // clusterPlan is what Apply wants on the hub for one cluster.
 type clusterPlan struct {
-	cluster       string
-	mode          backends.Mode
-	prerequisites []*unstructured.Unstructured
-	carriers      []carrier
+	cluster        string
+	mode           backends.Mode
+	prerequisites  []*unstructured.Unstructured
+	companionWorks []companionWork
 	// work is the ManifestWork in its final form; see variant for the others. Clusters may share its spec, which must not be
 	// changed.
 	work *unstructured.Unstructured
@@ -100,15 +100,15 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 		manifest *unstructured.Unstructured
 		adopts   bool
 	}
-	rendered, carriers := map[variety]*unstructured.Unstructured{}, map[variety]carrier{}
-	carry := func(c backends.Companion, t clusterPlan) carrier {
+	rendered, companionWorks := map[variety]*unstructured.Unstructured{}, map[variety]companionWork{}
+	carry := func(c backends.Companion, t clusterPlan) companionWork {
 		v := variety{c.Object, t.mode == backends.ModeAdopt}
-		made, known := carriers[v]
+		made, known := companionWorks[v]
 		if !known {
-			made = renderCarrier(desired.Key, c, v.adopts, as)
-			carriers[v] = made
+			made = renderCompanionWork(desired.Key, c, v.adopts, as)
+			companionWorks[v] = made
 		}
-		return carrier{companion: c, work: inNamespace(made.work, t.cluster)}
+		return companionWork{companion: c, work: inNamespace(made.work, t.cluster)}
 	}
 	configs := map[bool]map[string]any{}
 	prerequisites := renderPrerequisites("", desired.Workload)
@@ -150,9 +150,9 @@ func newPlan(desired backends.Desired, opts Options) (plan, error) {
 	return p, nil
 }
 
-// addCompanions adds the carriers of what travels along, and what the cluster needs for them.
+// addCompanions adds the companion works of what travels along, and what the cluster needs for them.
 func (t *clusterPlan) addCompanions(
-	desired backends.Desired, carry func(backends.Companion, clusterPlan) carrier, needsOf func(backends.Companion) []*unstructured.Unstructured,
+	desired backends.Desired, carry func(backends.Companion, clusterPlan) companionWork, needsOf func(backends.Companion) []*unstructured.Unstructured,
 ) {
 	has := map[string]bool{}
 	for _, prerequisite := range t.prerequisites {
@@ -162,7 +162,7 @@ func (t *clusterPlan) addCompanions(
 		if !c.NeededOn(t.cluster) {
 			continue
 		}
-		t.carriers = append(t.carriers, carry(c, *t))
+		t.companionWorks = append(t.companionWorks, carry(c, *t))
 		for _, prerequisite := range needsOf(c) {
 			if !has[prerequisite.GetName()] {
 				has[prerequisite.GetName()] = true

@@ -37,7 +37,7 @@ func TestWhatClustersShareIsNotChanged(t *testing.T) {
 	var live, all []*unstructured.Unstructured
 	for _, target := range p.targets {
 		all = append(append(all, target.work), target.prerequisites...)
-		for _, c := range target.carriers {
+		for _, c := range target.companionWorks {
 			other := c.work.DeepCopy()
 			other.SetAnnotations(map[string]string{annotationHash: "other", annotationRemoving: "since"})
 			all, live = append(all, c.work), append(live, c.work.DeepCopy(), other)
@@ -67,12 +67,12 @@ func TestWhatClustersShareIsNotChanged(t *testing.T) {
 			for _, prerequisite := range target.prerequisites {
 				annotate(variant(prerequisite, m), annotationHeld, "true")
 			}
-			for i, c := range target.carriers {
+			for i, c := range target.companionWorks {
 				for _, found := range live {
 					need := companions.ReadNeed(found.GetAnnotations()).Owning(d.Key, nil)
-					annotate(asWritten(found, variant(target.carriers[i].work, m), need), annotationHeld, "true")
+					annotate(asWritten(found, variant(target.companionWorks[i].work, m), need), annotationHeld, "true")
 					annotate(asWritten(found, c.work, need), annotationHeld, "true")
-					annotate(asWritten(found, asBefore(found, carrierFromLive(found)), need), annotationHeld, "true")
+					annotate(asWritten(found, asBefore(found, companionWorkFromLive(found)), need), annotationHeld, "true")
 				}
 			}
 		}

@@ -66,7 +66,7 @@ func (d *Driver) applyWorks(
 		}
 		return d.applyWork(ctx, p, *j.target, j.work, contact)
 	})
-	leaving, leaveErr := d.leaveCarriers(ctx, p, works, fleet)
+	leaving, leaveErr := d.leaveCompanionWorks(ctx, p, works, fleet)
 	return append(waiting, leaving...), late.Load(), errors.Join(err, leaveErr, d.pruneDropped(ctx, p, works))
 }
 
@@ -171,7 +171,7 @@ func (d *Driver) applyWork(
 	if again && m.waiting == "" {
 		m.waiting = missing // what runs may do without it for a while, but there is something left to write
 	}
-	if in.missing != "" && len(target.carriers) > 0 && !in.observe && m.write == writeWork && m.strategy == deliver.strategy {
+	if in.missing != "" && len(target.companionWorks) > 0 && !in.observe && m.write == writeWork && m.strategy == deliver.strategy {
 		// What runs may need what is on its way, so it is not changed before.
 		return in.missing, nil
 	}
@@ -203,14 +203,14 @@ func (d *Driver) applyWork(
 // applyFirst ensures what must be on the cluster before the workload: prerequisites, then companions. Without
 // companions, a cluster that is held gets nothing. What is missing may be on its way out, to be made again.
 func (d *Driver) applyFirst(ctx context.Context, p plan, target clusterPlan, contact bool) (missing string, again bool, err error) {
-	if target.held() && len(target.carriers) == 0 {
+	if target.held() && len(target.companionWorks) == 0 {
 		return "", false, nil
 	}
 	missing, again, err = d.applyPrerequisites(ctx, p, target)
-	if err != nil || missing != "" || len(target.carriers) == 0 {
+	if err != nil || missing != "" || len(target.companionWorks) == 0 {
 		return missing, again, err
 	}
-	missing, err = d.applyCarriers(ctx, p, target, contact)
+	missing, err = d.applyCompanionWorks(ctx, p, target, contact)
 	return missing, false, err
 }
 

@@ -368,7 +368,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, cfg config.Configuration, opts
 		Namespaces:        opts.watched,
 		Serves:            opts.serves,
 		Tenancy:           tenancyOf(cfg, opts.namespace),
-		Turns:             controllers.NewTurns(cfg.Migrations.Limit()),
+		MigrationLimiter:  controllers.NewMigrationLimiter(cfg.Migrations.Limit()),
 		MaxRemovalPercent: cfg.Guards.RemovalPercent(),
 		Concurrency:       opts.concurrency,
 		StartGrace:        startGrace,

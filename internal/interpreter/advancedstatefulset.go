@@ -10,7 +10,7 @@ func advancedStatefulSet(version string) Definition {
 	const update = "spec.updateStrategy.rollingUpdate."
 	status := kruiseReplicas(
 		told("currentReplicas"),
-		word("currentRevision", Equal), word("updateRevision", Equal),
+		stringField("currentRevision", Equal), stringField("updateRevision", Equal),
 	)
 	if version != "v1alpha1" {
 		status = append(status, counter("updatedReadyReplicas"), hint("updatedAvailableReplicas"))

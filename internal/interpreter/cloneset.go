@@ -8,7 +8,7 @@ func cloneSet() Definition {
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, InPlace: []InPlace{cloneSetInPlace("spec")}, Selector: "spec.selector",
 		Status: kruiseReplicas(
 			told("updatedReadyReplicas"), hint("updatedAvailableReplicas"), counter("expectedUpdatedReplicas"),
-			word("currentRevision", Equal), word("updateRevision", Equal), word("labelSelector", Equal),
+			stringField("currentRevision", Equal), stringField("updateRevision", Equal), stringField("labelSelector", Equal),
 			conditionField("Progressing", PerCluster), conditionReason("Progressing"),
 		),
 		Spec: []Input{

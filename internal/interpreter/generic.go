@@ -64,12 +64,12 @@ func genericOf(kind schema.GroupKind) generic {
 			evidence: [][]Path{{clusterIPPath}, {Path{{Key: "spec"}, {Key: "externalName"}}}},
 		}
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return generic{known: true, status: []Field{word("phase", PerCluster)}, evidence: [][]Path{{phasePath}}}
+		return generic{known: true, status: []Field{stringField("phase", PerCluster)}, evidence: [][]Path{{phasePath}}}
 	case schema.GroupKind{Kind: "Pod"}:
 		return generic{
 			known: true, evidence: [][]Path{{phasePath}},
 			status: []Field{
-				observation(), word("phase", PerCluster), word("reason", PerCluster), conditionField("Ready", All),
+				observation(), stringField("phase", PerCluster), stringField("reason", PerCluster), conditionField("Ready", All),
 				conditionField("PodScheduled", All), conditionReason("PodScheduled"),
 				{Name: "crashLooping", At: "containerStatuses[state.waiting.reason=CrashLoopBackOff].name", Type: TypeString},
 			},

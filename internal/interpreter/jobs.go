@@ -8,8 +8,8 @@ const (
 	eachRun  = "each of its runs has pods of its own"
 )
 
-func startTime() Field      { return word("startTime", Min) }
-func completionTime() Field { return word("completionTime", MaxAll) }
+func startTime() Field      { return stringField("startTime", Min) }
+func completionTime() Field { return stringField("completionTime", MaxAll) }
 
 // job is batch/v1 Job (k8s.io/api/batch/v1). It has no observedGeneration: the conditions Complete, Failed and Suspended
 // are the evidence (k8s.io/kubernetes pkg/controller/job/job_controller.go).
@@ -98,7 +98,7 @@ func cronJob() Definition {
 		NoRestart:    eachRun,
 		Status: []Field{
 			activeJobs(), {Name: "activeJob", At: "active[kind=Job].name", Type: TypeString},
-			word("lastScheduleTime", Max), word("lastSuccessfulTime", Min),
+			stringField("lastScheduleTime", Max), stringField("lastSuccessfulTime", Min),
 		},
 		Spec: []Input{{Name: "suspend", At: "spec.suspend", Type: TypeBool}},
 		Rules: []Rule{
@@ -121,7 +121,7 @@ func advancedCronJob(version string) Definition {
 		Group: kruiseGroup, Version: version, Kind: "AdvancedCronJob", Resource: "advancedcronjobs",
 		PodTemplates: []string{"spec.template.jobTemplate.spec.template", "spec.template.broadcastJobTemplate.spec.template"},
 		NoRestart:    eachRun,
-		Status:       []Field{activeJobs(), word("lastScheduleTime", Max), word("type", Equal)},
+		Status:       []Field{activeJobs(), stringField("lastScheduleTime", Max), stringField("type", Equal)},
 		Spec:         []Input{{Name: "paused", At: "spec.paused", Type: TypeBool}},
 		Rules: []Rule{
 			{When: "paused", Health: v1alpha1.HealthSuspended, Reason: ReasonPaused, Message: "suspended"},
@@ -141,7 +141,7 @@ func workflow() Definition {
 		SelfRemovals: []string{"spec.ttlStrategy", "spec.ttlSecondsAfterFinished"},
 		Status: []Field{
 			{Name: "phase", Type: TypeString, Combine: Worst, Order: []string{"Error", "Failed", "", "Pending", "Running", "Succeeded"}},
-			word("progress", PerCluster), word("startedAt", Min), word("finishedAt", MaxAll), word("message", PerCluster),
+			stringField("progress", PerCluster), stringField("startedAt", Min), stringField("finishedAt", MaxAll), stringField("message", PerCluster),
 		},
 		Spec: []Input{{Name: "suspend", At: "spec.suspend", Type: TypeBool}},
 		Rules: []Rule{

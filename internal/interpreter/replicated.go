@@ -27,7 +27,7 @@ func fields(sort func(string) Field, names ...string) []Field {
 	return list
 }
 
-func word(name string, combine Combine) Field {
+func stringField(name string, combine Combine) Field {
 	return Field{Name: name, Type: TypeString, Combine: combine}
 }
 

@@ -11,7 +11,7 @@ func sidecarSet(version string) Definition {
 		Selector: "spec.selector", NoRestart: "its pods are other workloads': restart those",
 		Status: []Field{
 			observedGeneration(), told("matchedPods"), told("updatedPods"), told("readyPods"), counter("updatedReadyPods"),
-			word("latestRevision", Equal),
+			stringField("latestRevision", Equal),
 		},
 		Spec: []Input{
 			{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString},

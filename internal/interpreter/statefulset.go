@@ -12,7 +12,7 @@ func statefulSet() Definition {
 		Replicas: "spec.replicas", PodTemplates: []string{"spec.template"}, Selector: "spec.selector",
 		Status: append(append(
 			[]Field{observedGeneration(), told("replicas")}, fields(counter, "readyReplicas", "updatedReplicas", "currentReplicas")...),
-			told("availableReplicas"), word("currentRevision", Equal), word("updateRevision", Equal)),
+			told("availableReplicas"), stringField("currentRevision", Equal), stringField("updateRevision", Equal)),
 		Spec: []Input{
 			desiredInput(),
 			{Name: "strategy", At: "spec.updateStrategy.type", Type: TypeString},

@@ -31,7 +31,7 @@ func unitedDeployment() Definition {
 			observedGeneration(), told("replicas"), counter("readyReplicas"), told("updatedReplicas"), counter("updatedReadyReplicas"),
 			required("currentRevision", Equal),
 			{Name: "updatedRevision", At: "updateStatus.updatedRevision", Type: TypeString, Combine: Equal},
-			word("labelSelector", Equal), conditionField("SubsetFailure", Any),
+			stringField("labelSelector", Equal), conditionField("SubsetFailure", Any),
 		},
 		Spec: []Input{
 			{Name: nameDesired, At: "spec.replicas", Type: TypeInt, Derive: "unitedReplicas"},

@@ -46,7 +46,7 @@ func (d *Decision) gather() error {
 	if err != nil {
 		return err
 	}
-	if err := plan.CheckCarriers("spec.dependencies", len(p.Companions)+len(needs), len(d.wanted())); err != nil {
+	if err := plan.CheckCompanionObjects("spec.dependencies", len(p.Companions)+len(needs), len(d.wanted())); err != nil {
 		return err
 	}
 	d.Refers = &needs
@@ -176,8 +176,8 @@ func (d *Decision) shipped() []backends.Companion {
 	return shipped
 }
 
-// complain ends a pass in which something was missing. The driver has held back what needs it.
-func (d *Decision) complain() error {
+// reportMissing ends a pass in which something was missing. The driver has held back what needs it.
+func (d *Decision) reportMissing() error {
 	if len(d.travel.lacking) == 0 {
 		return nil
 	}

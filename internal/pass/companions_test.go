@@ -124,7 +124,7 @@ func TestWhatIsMissingHoldsWhoNeedsIt(t *testing.T) {
 		if !slices.Equal(held, test.held) {
 			t.Errorf("%s: held are %v", name, held)
 		}
-		err := d.complain()
+		err := d.reportMissing()
 		if (err != nil) != (test.said != "") || err != nil && !strings.Contains(err.Error(), test.said) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -40,7 +40,7 @@ func (d *Decision) nothingSent() error {
 // delete orders all that may have something of the workload to give it up, one after the other.
 func (d *Decision) delete() error {
 	policy := cmp.Or(d.in.FleetWorkload.Spec.DeletionPolicy, v1alpha1.DeletionPolicyDelete)
-	for i, name := range d.carriers() {
+	for i, name := range d.deletedFrom() {
 		query := d.work.query
 		query.Selectors = placement.Selectors(d.in.Aliases.Written(d.spec, name).Spec.Placement)
 		if i > 0 { // while clusters change hands both backends may only observe them
@@ -68,9 +68,9 @@ func (d *Decision) concludeDeletion(outcomes map[string]Outcome) error {
 	return nil
 }
 
-// carriers are the backends that may have something of the workload: during a hand-over two, the one last that could write
+// deletedFrom are the backends that may have something of the workload: during a hand-over two, the one last that could write
 // all of it first.
-func (d *Decision) carriers() []string {
+func (d *Decision) deletedFrom() []string {
 	m := d.in.FleetWorkload.Status.Migration
 	switch {
 	case !HandsOver(d.in.FleetWorkload):

@@ -108,7 +108,7 @@ func (d *Decision) mayJoin(c v1alpha1.MigrationClusterStatus) bool {
 	h := d.handOver
 	here, _ := h.source.fleet.Get(c.Name)
 	there, _ := h.target.fleet.Get(migration.NameOnTarget(c))
-	if _, unfit := h.target.observed.Selection.Unfit[there.Name]; unfit || !d.terms.Reaches(here.Labels) || !d.terms.Reaches(there.Labels) {
+	if _, unsupported := h.target.observed.Selection.Unsupported[there.Name]; unsupported || !d.terms.Reaches(here.Labels) || !d.terms.Reaches(there.Labels) {
 		return false
 	}
 	targets, err := h.source.plan.Pinned(h.source.fleet, []string{c.Name}, nil)

@@ -106,7 +106,7 @@ func TestWhoJoinsAMigration(t *testing.T) {
 			d.handOver.target.fleet.Clusters = d.handOver.target.fleet.Clusters[1:]
 		}, []v1alpha1.MigrationClusterStatus{m1, m3}},
 		"one cannot run it on the target": {func(d *Decision) {
-			d.handOver.target.observed.Selection.Unfit = map[string]string{"b2": "without it"}
+			d.handOver.target.observed.Selection.Unsupported = map[string]string{"b2": "without it"}
 		}, []v1alpha1.MigrationClusterStatus{m1, m3}},
 		"one is not ready on the target": {func(d *Decision) {
 			d.handOver.target.fleet.Clusters[2].Ready = metav1.ConditionFalse

@@ -98,9 +98,9 @@ func TestAReleaseComesFirst(t *testing.T) {
 	}
 }
 
-// TestDeletionTakesOneCarrierAfterTheOther (law 5): during a hand-over the one that may write comes first, and the other after it,
+// TestDeletionTakesOneBackendAfterTheOther (law 5): during a hand-over the one that may write comes first, and the other after it,
 // which takes what it only observes for its own then.
-func TestDeletionTakesOneCarrierAfterTheOther(t *testing.T) {
+func TestDeletionTakesOneBackendAfterTheOther(t *testing.T) {
 	for phase, want := range map[v1alpha1.MigrationPhase]string{
 		v1alpha1.MigrationPhaseValidating:  "[one false ]",
 		v1alpha1.MigrationPhaseHandingOver: "[two false ] [one true Gone]",

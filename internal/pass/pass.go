@@ -502,5 +502,5 @@ func (d *Decision) concludeApply(outcomes map[string]Outcome) error {
 	if err := d.begin(); err != nil {
 		return fmt.Errorf("validate migration: %w", err)
 	}
-	return d.complain()
+	return d.reportMissing()
 }

@@ -196,7 +196,7 @@ func (t *trial) refuse(c backends.Cluster) string {
 	case t.untolerated(c.Taints):
 		return "tainted, and spec.placement.tolerations does not tolerate it"
 	default:
-		return t.situation.Chosen.Unfit[c.Name]
+		return t.situation.Chosen.Unsupported[c.Name]
 	}
 }
 

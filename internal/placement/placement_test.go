@@ -38,7 +38,7 @@ func fleet() []backends.Cluster {
 type world struct {
 	spec string
 	// running, lost, lately lost, and tainted clusters by name, separated by spaces.
-	running, lost, lately, tainted, evicted, unfit string
+	running, lost, lately, tainted, evicted, unsupported string
 	// undated are lost, nobody knows since when; missing are chosen though they do not match any more.
 	undated, missing string
 	// numbered have a number of their own.
@@ -71,8 +71,8 @@ func (w world) choose(t *testing.T) (placement.Choice, error) {
 		case in(w.evicted):
 			c.Taints = []backends.Taint{{Key: "broken", Effect: backends.TaintNoExecute, Added: now.Add(-100 * time.Second)}}
 		}
-		if in(w.unfit) {
-			s.Chosen.Unfit = map[string]string{c.Name: "without the kind"}
+		if in(w.unsupported) {
+			s.Chosen.Unsupported = map[string]string{c.Name: "without the kind"}
 		}
 		s.Fleet.Clusters = append(s.Fleet.Clusters, c)
 	}
@@ -139,7 +139,7 @@ func TestChoose(t *testing.T) {
 		"another value":          {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, value: x}]}`, tainted: "a1"}, want: "a2 a3 b1 b2 c1"},
 		"any value":              {world: world{spec: `{clusters: {}, tolerations: [{key: dedicated, operator: Exists}]}`, tainted: "a1"}, want: "a1 a2 a3 b1 b2 c1"},
 		"any taint":              {world: world{spec: `{clusters: {}, tolerations: [{operator: Exists}]}`, tainted: "a1", evicted: "a2"}, want: "a1 a2 a3 b1 b2 c1"},
-		"without the kind":       {world: world{spec: `{clusters: {}}`, unfit: "a1"}, want: "a2 a3 b1 b2 c1", says: "a1: without the kind"},
+		"without the kind":       {world: world{spec: `{clusters: {}}`, unsupported: "a1"}, want: "a2 a3 b1 b2 c1", says: "a1: without the kind"},
 		"a number":               {world: world{spec: `{` + two + `}`}, want: "a1 a2"},
 		"a number, sticky":       {world: world{spec: `{` + two + `}`, running: "b2 c1"}, want: "b2 c1"},
 		"a number, one more":     {world: world{spec: `{` + two + `}`, running: "c1"}, want: "a1 c1"},

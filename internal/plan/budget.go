@@ -23,8 +23,8 @@ const (
 	maxVariants = 5 << 20
 	// maxCarried bounds the companions of all clusters, and the dependencies, in bytes of JSON: each of them is told to a backend, too.
 	maxCarried = 64 << 20
-	// maxCarriers bounds how many objects companions and dependencies are on all clusters: a backend has one for each.
-	maxCarriers = 16_000
+	// maxCompanionObjects bounds how many objects companions and dependencies are on all clusters: a backend has one for each.
+	maxCompanionObjects = 16_000
 	// maxObjects bounds the JSON objects in spec.template, and in spec.companions, and maxMade those in all manifests that overrides make. A
 	// small one takes forty times its JSON in memory, some 350 bytes.
 	maxObjects, maxMade = 50_000, 110_000
@@ -102,7 +102,7 @@ func (p *Plan) checkCarried(clusters int) error {
 		return tooMuch(backends.CodeInvalidTemplate, "spec.companions", fmt.Sprintf("those of %d clusters are too large together", clusters),
 			total, maxCarried, "put what is long into an image, or create some of them on the clusters yourself")
 	}
-	return CheckCarriers("spec.companions", len(p.fw.Spec.Companions), clusters)
+	return CheckCompanionObjects("spec.companions", len(p.fw.Spec.Companions), clusters)
 }
 
 // CheckDependencies refuses objects that pods refer to which are too large for so many clusters. all is how many clusters need one that does not
@@ -141,14 +141,14 @@ func jsonSize(v any) int64 {
 	return size
 }
 
-// CheckCarriers refuses so many objects that travel along with the workload to so many clusters; field is why they do.
-func CheckCarriers(field string, objects, clusters int) error {
-	if objects*clusters <= maxCarriers {
+// CheckCompanionObjects refuses so many objects that travel along with the workload to so many clusters; field is why they do.
+func CheckCompanionObjects(field string, objects, clusters int) error {
+	if objects*clusters <= maxCompanionObjects {
 		return nil
 	}
 	return &backends.Error{
 		Code: backends.CodeInvalidTemplate, Field: field, Value: fmt.Sprintf("%d objects", objects),
-		Message: fmt.Sprintf("on %d clusters they are %d together, and the limit is %d", clusters, objects*clusters, maxCarriers),
+		Message: fmt.Sprintf("on %d clusters they are %d together, and the limit is %d", clusters, objects*clusters, maxCompanionObjects),
 		Remedy:  "have fewer of them, put several into one, or create some of them on the clusters yourself",
 	}
 }

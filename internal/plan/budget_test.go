@@ -276,7 +276,9 @@ func TestBudgetsAllowAsMuchAsTheySay(t *testing.T) {
 			all := []backends.Companion{{Object: large}, {Object: &unstructured.Unstructured{}, Clusters: []string{"m1"}}}
 			return CheckDependencies(all[:1+more], 1<<10)
 		},
-		"objects that travel along": func(more int) error { return CheckCarriers("spec.dependencies", maxCarriers/10+more, 10) },
+		"objects that travel along": func(more int) error {
+			return CheckCompanionObjects("spec.dependencies", maxCompanionObjects/10+more, 10)
+		},
 		"trying overrides": func(more int) error {
 			p.size = maxOverriding - p.overrides.Cost(0, "") + int64(more)
 			defer func() { p.size = size }()
@@ -300,7 +302,7 @@ func TestBudgetsAllowAsMuchAsTheySay(t *testing.T) {
 
 // TestObjectsThatTravelAlongAreCountedOnAllClusters: a person sees what to have fewer of.
 func TestObjectsThatTravelAlongAreCountedOnAllClusters(t *testing.T) {
-	err := CheckCarriers("spec.companions", 17, 1000)
+	err := CheckCompanionObjects("spec.companions", 17, 1000)
 	if err == nil || !strings.Contains(err.Error(), "on 1000 clusters they are 17000 together, and the limit is 16000") {
 		t.Errorf("got %v", err)
 	}

@@ -324,7 +324,7 @@ func (b *Backend) backendChanged(obj *unstructured.Unstructured) {
 	if obj.GetLabels()[v1alpha1.LabelUID] == "" {
 		return
 	}
-	if companions.IsCarrier(obj) {
+	if companions.IsCompanionWork(obj) {
 		for _, user := range companions.ReadUsers(obj.GetAnnotations()) {
 			b.announce(user)
 		}

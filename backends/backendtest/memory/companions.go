@@ -17,15 +17,15 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// carriers are the orders for companions that a workload uses.
-func (d *Driver) carriers(key backends.Key) []*unstructured.Unstructured {
+// companion works are the orders for companions that a workload uses.
+func (d *Driver) companionWorks(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
 		_, uses := companions.ReadUsers(obj.GetAnnotations())[key.UID]
-		return !uses || !companions.IsCarrier(obj)
+		return !uses || !companions.IsCompanionWork(obj)
 	})
 }
 
-func carrierRef(cluster string, obj *unstructured.Unstructured) backendtest.Ref {
+func companionWorkRef(cluster string, obj *unstructured.Unstructured) backendtest.Ref {
 	name := strings.ToLower(obj.GetKind()) + "." + obj.GetName() + ".companion." + cluster
 	return backendtest.Ref{GVK: orderKind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
 }
@@ -49,7 +49,7 @@ func (d *Driver) companions(desired backends.Desired, target backends.Target) (m
 }
 
 func (d *Driver) companion(desired backends.Desired, target backends.Target, c backends.Companion) (waiting string, err error) {
-	ref, uid := carrierRef(target.Cluster, c.Object), companions.UID(c, desired.Key)
+	ref, uid := companionWorkRef(target.Cluster, c.Object), companions.UID(c, desired.Key)
 	live, next := d.backend.backend.get(ref), newObject(ref, desired.Key)
 	if live != nil {
 		next = live.DeepCopy()
@@ -61,7 +61,7 @@ func (d *Driver) companion(desired backends.Desired, target backends.Target, c b
 	} else {
 		need = need.Owning(desired.Key, c.Elsewhere[target.Cluster])
 	}
-	spec := carrierSpec(desired, target, c, live, need)
+	spec := companionWorkSpec(desired, target, c, live, need)
 	switch {
 	case live == nil || owner == uid:
 	case !c.Shared:
@@ -69,7 +69,7 @@ func (d *Driver) companion(desired backends.Desired, target backends.Target, c b
 	case owned:
 		spec, uid = read[orderObject](live).Spec, owner
 	}
-	markCarrier(next, uid, c, need)
+	markCompanionWork(next, uid, c, need)
 	next.Object["spec"] = toMap(&spec)
 	if err := d.put(live, next); err != nil {
 		return "", err
@@ -88,8 +88,8 @@ func (d *Driver) companion(desired backends.Desired, target backends.Target, c b
 	}
 }
 
-// carrierSpec is the order for a companion: only observed as long as nobody who needs it owns anything of it.
-func carrierSpec(
+// companionWorkSpec is the order for a companion: only observed as long as nobody who needs it owns anything of it.
+func companionWorkSpec(
 	desired backends.Desired, target backends.Target, c backends.Companion, live *unstructured.Unstructured, need companions.Need,
 ) orderSpec {
 	spec := orderSpec{
@@ -114,8 +114,8 @@ func carrierSpec(
 	return spec
 }
 
-// markCarrier puts the marks of a carrier on it.
-func markCarrier(obj *unstructured.Unstructured, uid string, c backends.Companion, need companions.Need) {
+// markCompanionWork puts the marks of a companion work on it.
+func markCompanionWork(obj *unstructured.Unstructured, uid string, c backends.Companion, need companions.Need) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	if uid == companions.UID(c, backends.Key{UID: types.UID(uid)}) {
 		labels[companions.Label], labels[v1alpha1.LabelUID] = companions.Kind(c), uid
@@ -149,12 +149,12 @@ func (d *Driver) put(live, next *unstructured.Unstructured) error {
 	return err
 }
 
-// leave lets go of the carriers that are not kept.
+// leave lets go of the companion works that are not kept.
 func (d *Driver) leave(
-	query backends.Query, policy v1alpha1.DeletionPolicy, keep func(carrier *unstructured.Unstructured, cluster string) bool,
+	query backends.Query, policy v1alpha1.DeletionPolicy, keep func(companionWork *unstructured.Unstructured, cluster string) bool,
 ) (waiting []string, err error) {
 	key := query.Key
-	for _, obj := range d.carriers(key) {
+	for _, obj := range d.companionWorks(key) {
 		order := read[orderObject](obj)
 		if keep(obj, order.Spec.Cluster) {
 			continue
@@ -204,19 +204,19 @@ func (d *Driver) release(desired backends.Desired, missing map[string]string) ([
 	for _, target := range desired.Targets {
 		targets[target.Cluster] = target
 	}
-	listed := func(carrier *unstructured.Unstructured, cluster string) bool {
+	listed := func(companionWork *unstructured.Unstructured, cluster string) bool {
 		return slices.ContainsFunc(desired.Companions, func(c backends.Companion) bool {
-			return c.NeededOn(cluster) && carrierRef(cluster, c.Object) == backendtest.RefOf(carrier)
+			return c.NeededOn(cluster) && companionWorkRef(cluster, c.Object) == backendtest.RefOf(companionWork)
 		})
 	}
-	releasing, err := d.giveUp(desired.Key, func(carrier *unstructured.Unstructured, cluster string) bool {
+	releasing, err := d.giveUp(desired.Key, func(companionWork *unstructured.Unstructured, cluster string) bool {
 		target, said := targets[cluster]
-		return said && target.Mode != backends.ModeRemove && !target.Mode.Owns() && !listed(carrier, cluster)
+		return said && target.Mode != backends.ModeRemove && !target.Mode.Owns() && !listed(companionWork, cluster)
 	})
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := d.leave(desired.Query, v1alpha1.DeletionPolicyDelete, func(carrier *unstructured.Unstructured, cluster string) bool {
+	waiting, err := d.leave(desired.Query, v1alpha1.DeletionPolicyDelete, func(companionWork *unstructured.Unstructured, cluster string) bool {
 		target, said := targets[cluster]
 		order := running[cluster]
 		switch {
@@ -229,16 +229,16 @@ func (d *Driver) release(desired backends.Desired, missing map[string]string) ([
 		}
 		arrived := target.Mode == backends.ModeHold || missing[cluster] == "" && order != nil && order.carriedOut() && order.Status.Applied &&
 			order.Spec.Revision == desired.Revision
-		return listed(carrier, cluster) || !desired.Prune.Takes(companions.IsShared(carrier)) || !arrived
+		return listed(companionWork, cluster) || !desired.Prune.Takes(companions.IsShared(companionWork)) || !arrived
 	})
 	return append(releasing, waiting...), err
 }
 
-// giveUp only observes carriers that are no longer listed.
+// giveUp only observes companion works that are no longer listed.
 func (d *Driver) giveUp(
-	key backends.Key, gives func(carrier *unstructured.Unstructured, cluster string) bool,
+	key backends.Key, gives func(companionWork *unstructured.Unstructured, cluster string) bool,
 ) (waiting []string, err error) {
-	for _, obj := range d.carriers(key) {
+	for _, obj := range d.companionWorks(key) {
 		order := read[orderObject](obj)
 		if !gives(obj, order.Spec.Cluster) {
 			continue
@@ -267,7 +267,7 @@ func (d *Driver) observeCompanions(query backends.Query, o *backends.Observation
 	for i, c := range o.Clusters {
 		at[c.Cluster] = i
 	}
-	for _, obj := range d.carriers(key) {
+	for _, obj := range d.companionWorks(key) {
 		o.Found = true
 		order := read[orderObject](obj)
 		cluster, title := order.Spec.Cluster, order.Spec.Workload.Kind+" "+order.Spec.Workload.Name

@@ -169,7 +169,7 @@ func nestedNumber(obj map[string]any, path []string) (int64, bool) {
 // orders are the backend's orders of a workload.
 func (d *Driver) orders(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
-		return !ours(obj, key) || companions.IsCarrier(obj)
+		return !ours(obj, key) || companions.IsCompanionWork(obj)
 	})
 }
 

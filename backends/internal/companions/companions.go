@@ -1,6 +1,6 @@
 // Package companions is what drivers share about the objects that travel with workloads (R13): who uses one, whose it
 // is, and what may be said of it. Each driver carries a companion of one cluster in a backend object of its own, a
-// carrier, on which an annotation lists the FleetWorkloads that use it. That list is the only position there is: it is
+// companion work, on which an annotation lists the FleetWorkloads that use it. That list is the only position there is: it is
 // read from caches and written with the resource version that was read.
 package companions
 
@@ -25,9 +25,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
-// Marks of a carrier.
+// Marks of a companion work.
 const (
-	// Label is on every carrier; its value is Own or Shared.
+	// Label is on every companion work; its value is Own or Shared.
 	Label = "fleetworkload.io/companion"
 	// AnnotationUsers lists who uses it.
 	AnnotationUsers = "fleetworkload.io/used-by"
@@ -54,21 +54,21 @@ func Kind(c backends.Companion) string {
 	return Own
 }
 
-// IsCarrier tells carriers from what delivers workloads.
-func IsCarrier(obj metav1.Object) bool { return obj.GetLabels()[Label] != "" }
+// IsCompanionWork tells companion works from what delivers workloads.
+func IsCompanionWork(obj metav1.Object) bool { return obj.GetLabels()[Label] != "" }
 
-// IsShared tells whether a carrier's companion is one that several may use.
+// IsShared tells whether a companion work's companion is one that several may use.
 func IsShared(obj metav1.Object) bool { return obj.GetLabels()[Label] == Shared }
 
-// Whose says for a person who uses a carrier.
-func Whose(carrier metav1.Object) string {
-	if IsShared(carrier) {
+// Whose says for a person who uses a companion work.
+func Whose(companionWork metav1.Object) string {
+	if IsShared(companionWork) {
 		return "FleetWorkloads whose pods refer to it"
 	}
-	return "FleetWorkload " + carrier.GetAnnotations()[v1alpha1.AnnotationOwner]
+	return "FleetWorkload " + companionWork.GetAnnotations()[v1alpha1.AnnotationOwner]
 }
 
-// UID is the value of the label fleetworkload.io/uid for a companion of the FleetWorkload, on its carrier and on members.
+// UID is the value of the label fleetworkload.io/uid for a companion of the FleetWorkload, on its companion work and on members.
 func UID(c backends.Companion, key backends.Key) string {
 	if c.Shared {
 		return backends.SharedUID
@@ -76,7 +76,7 @@ func UID(c backends.Companion, key backends.Key) string {
 	return string(key.UID)
 }
 
-// Users are the FleetWorkloads that use a carrier, by UID.
+// Users are the FleetWorkloads that use a companion work, by UID.
 type Users map[types.UID]types.NamespacedName
 
 // ReadUsers reads the annotation. What cannot be read is nobody.
@@ -125,7 +125,7 @@ func (u Users) UIDs() []string {
 	return uids
 }
 
-// Need is who needs what a carrier delivers.
+// Need is who needs what a companion work delivers.
 type Need struct {
 	Users Users
 	// observers and elsewhere are sorted.
@@ -165,7 +165,7 @@ func (n Need) Write(annotations map[string]string) {
 	}
 }
 
-// Owning is the need with one more user, who owns what the carrier delivers. Others need it elsewhere.
+// Owning is the need with one more user, who owns what the companion work delivers. Others need it elsewhere.
 func (n Need) Owning(key backends.Key, elsewhere []types.UID) Need {
 	n.Users = n.Users.With(key)
 	n.observers = without(n.observers, key.UID)
@@ -220,8 +220,8 @@ func (n Need) Observes(uid types.UID) bool { return slices.Contains(n.observers,
 // Elsewhere tells whether anybody who is no user may need it.
 func (n Need) Elsewhere() bool { return len(n.elsewhere) > 0 }
 
-// Changed lists those to notify when a carrier has changed: everybody when anything but its list of users has, else those who came or went.
-// A thousand FleetWorkloads may share one carrier.
+// Changed lists those to notify when a companion work has changed: everybody when anything but its list of users has, else those who came or went.
+// A thousand FleetWorkloads may share one companion work.
 func Changed(before, now metav1.Object, sameStatus bool) []types.NamespacedName {
 	former, users := ReadUsers(before.GetAnnotations()), ReadUsers(now.GetAnnotations())
 	owner := types.UID(now.GetLabels()[v1alpha1.LabelUID])
@@ -247,9 +247,9 @@ func toTell(before, now Users, otherwise bool) []types.NamespacedName {
 }
 
 // Serve adds to a cluster's report for whom else the backend goes on with a shared companion.
-func Serve(o *backends.ClusterObservation, carrier metav1.Object, title string, key backends.Key) {
-	others := ReadNeed(carrier.GetAnnotations()).Owners(key.UID)
-	if !IsShared(carrier) || len(others) == 0 {
+func Serve(o *backends.ClusterObservation, companionWork metav1.Object, title string, key backends.Key) {
+	others := ReadNeed(companionWork.GetAnnotations()).Owners(key.UID)
+	if !IsShared(companionWork) || len(others) == 0 {
 		return
 	}
 	if o.Serves == nil {
@@ -267,7 +267,7 @@ func Notes(by map[string][]string, note func(title string, clusters []string) st
 	return all
 }
 
-// Hash of what a carrier carries.
+// Hash of what a companion work carries.
 func Hash(parts ...any) string {
 	// Everything hashed here came out of JSON, so it can be written as JSON.
 	data, err := json.Marshal(parts)
@@ -309,7 +309,7 @@ func Say(kind, message string) string {
 	return message
 }
 
-// Explain classifies an error of writing a carrier. field is to blame when the content is refused.
+// Explain classifies an error of writing a companion work. field is to blame when the content is refused.
 func Explain(op string, obj *unstructured.Unstructured, shared bool, err error) error {
 	if err == nil || apierrors.IsConflict(err) {
 		return err

@@ -77,7 +77,7 @@ func registry() *interpreter.Registry {
 // errDied ends a pass whose operator has died.
 var errDied = errors.New("the operator died")
 
-// turn tells whether it is that FleetWorkload's turn, as controllers.Turns does.
+// turn tells whether it is that FleetWorkload's turn, as controllers.MigrationLimiter does.
 func (w *world) turn(s *slot) bool {
 	if w.op.begun == nil {
 		w.op.begun = map[string]bool{}

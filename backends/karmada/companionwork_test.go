@@ -36,12 +36,12 @@ func TestACompanionIsWrittenOnce(t *testing.T) {
 		c, shared := backends.Companion{Object: object}, renderings{}
 		for _, adopt := range []bool{false, true, false} {
 			for _, cluster := range []string{"m1", "m2", "m1"} {
-				at := carrierKey(cluster, object)
+				at := companionWorkKey(cluster, object)
 				want, err := json.Marshal(companionFor(at, c, adopt).Object)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := shared.carrier(testQuery().Key, cluster, c, adopt)
+				got, err := shared.companionWork(testQuery().Key, cluster, c, adopt)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,19 +66,19 @@ func TestACompanionIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// TestRenderedCarriersAreWhatIsWritten: what Render shows is what Apply writes.
-func TestRenderedCarriersAreWhatIsWritten(t *testing.T) {
+// TestRenderedCompanionWorksAreWhatIsWritten: what Render shows is what Apply writes.
+func TestRenderedCompanionWorksAreWhatIsWritten(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "n": int64(1) << 60, "status": map[string]any{},
 		"metadata": map[string]any{"namespace": "shop", "name": "c"}}}
 	for _, policy := range []v1alpha1.ConflictPolicy{"", v1alpha1.ConflictPolicyAdopt} {
 		desired := backends.Desired{Query: testQuery(), ConflictPolicy: policy, Companions: []backends.Companion{{Object: object}},
 			Targets: []backends.Target{{Cluster: "m1"}, {Cluster: "m2"}}}
-		works, err := renderCarriers(desired)
+		works, err := renderCompanionWorks(desired)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, work := range works {
-			written, err := renderCarrier(desired.Key, fmt.Sprint("m", i+1), desired.Companions[0], policy != "")
+			written, err := renderCompanionWork(desired.Key, fmt.Sprint("m", i+1), desired.Companions[0], policy != "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestWhatWorksShareIsNotChanged(t *testing.T) {
 	desired := backends.Desired{Query: testQuery(), Companions: []backends.Companion{{Object: object}, {Object: object.DeepCopy(), Shared: true}},
 		Targets: []backends.Target{{Cluster: "m1"}, {Cluster: "m2"}, {Cluster: "m3"}}}
 	desired.Companions[1].Object.SetName("shared")
-	works, err := renderCarriers(desired)
+	works, err := renderCompanionWorks(desired)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,21 +119,21 @@ func TestWhatWorksShareIsNotChanged(t *testing.T) {
 		for _, target := range desired.Targets {
 			for _, c := range desired.Companions {
 				for _, adopt := range []bool{false, true} {
-					want, err := written.carrier(desired.Key, target.Cluster, c, adopt)
+					want, err := written.companionWork(desired.Key, target.Cluster, c, adopt)
 					if err != nil {
 						t.Fatal(err)
 					}
 					raw := want.work.Spec.Workload.Manifests[0].Raw
 					clear(raw) // a client or a cache may do with it what it likes
 					clear(want.work.Labels)
-					again, err := written.carrier(desired.Key, target.Cluster, c, adopt)
+					again, err := written.companionWork(desired.Key, target.Cluster, c, adopt)
 					if err != nil || !json.Valid(again.work.Spec.Workload.Manifests[0].Raw) || len(again.work.Labels) == 0 {
 						t.Fatalf("%s, adopt %t: what is written for one is another's: %v", target.Cluster, adopt, err)
 					}
 				}
 			}
 		}
-		if works, err = renderCarriers(desired); err != nil {
+		if works, err = renderCompanionWorks(desired); err != nil {
 			t.Fatal(err)
 		}
 		setMarks(works[0], map[string]string{"x": "y"}, map[string]string{"x": "y"})
@@ -171,7 +171,7 @@ func (c leavingCache) List(_ context.Context, list client.ObjectList, _ ...clien
 func TestWhatIsAwaitedIsCounted(t *testing.T) {
 	for n, want := range map[int]string{0: "", 5: "", 7: "; and 2 more"} {
 		d := &Driver{cache: leavingCache{n: n}}
-		waiting, _, err := d.deleteCarriers(t.Context(), testQuery(), v1alpha1.DeletionPolicyDelete, backends.Fleet{})
+		waiting, _, err := d.deleteCompanionWorks(t.Context(), testQuery(), v1alpha1.DeletionPolicyDelete, backends.Fleet{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func TestTurns(t *testing.T) {
 	underWay := &v1alpha1.FleetWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old"}}
 	underWay.Status.Migration = &v1alpha1.MigrationStatus{Phase: v1alpha1.MigrationPhaseVerifying}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(underWay).Build()
-	turns := NewTurns(2)
+	turns := NewMigrationLimiter(2)
 	take := func(name string, want bool) {
 		t.Helper()
 		if got, err := turns.take(t.Context(), c, named(name)); err != nil || got != want {
@@ -75,7 +75,7 @@ func TestTurns(t *testing.T) {
 
 // A namespace with many that wait holds up nobody else's only one: the turn that is free is for whose namespace has the fewest.
 func TestTurnsGoToTheNamespaceWithTheFewest(t *testing.T) {
-	turns := NewTurns(3)
+	turns := NewMigrationLimiter(3)
 	turns.begun = map[types.NamespacedName]bool{}
 	take := func(namespace, name string) {
 		if _, err := turns.take(t.Context(), nil, types.NamespacedName{Namespace: namespace, Name: name}); err != nil {
@@ -99,8 +99,8 @@ func TestTurnsGoToTheNamespaceWithTheFewest(t *testing.T) {
 
 func TestOnlySoManyMigrateAtOnce(t *testing.T) {
 	w, two := newPair(t)
-	w.Turns = NewTurns(1)
-	w.Turns.begun = map[types.NamespacedName]bool{named("another"): true}
+	w.MigrationLimiter = NewMigrationLimiter(1)
+	w.MigrationLimiter.begun = map[types.NamespacedName]bool{named("another"): true}
 	w.create(divide(8))
 	w.both(two)
 	w.edit(to("two"))
@@ -109,32 +109,32 @@ func TestOnlySoManyMigrateAtOnce(t *testing.T) {
 	if m := w.get().Status.Migration; m.Phase != v1alpha1.MigrationPhaseValidating || m.SpecRevision != "" {
 		t.Errorf("it has begun: %+v", m)
 	}
-	w.Turns.end(named("another"))
+	w.MigrationLimiter.end(named("another"))
 	w.both(two)
 	if fw := w.get(); fw.Status.Backend != "two" {
 		t.Errorf("it is on %s", fw.Status.Backend)
 	}
-	if len(w.Turns.begun)+len(w.Turns.waiting) != 0 {
-		t.Errorf("turns are left: %v %v", w.Turns.begun, w.Turns.waiting)
+	if len(w.MigrationLimiter.begun)+len(w.MigrationLimiter.waiting) != 0 {
+		t.Errorf("turns are left: %v %v", w.MigrationLimiter.begun, w.MigrationLimiter.waiting)
 	}
 }
 
 // TestAMigrationThatWaitsForAPersonKeepsNoOtherWaiting: its turn is another's until it goes on.
 func TestAMigrationThatWaitsForAPersonKeepsNoOtherWaiting(t *testing.T) {
 	w, two, _ := handingOver(t)
-	w.Turns.limit = 1
-	if len(w.Turns.begun) != 0 {
-		t.Errorf("it has its turn still: %v", w.Turns.begun)
+	w.MigrationLimiter.limit = 1
+	if len(w.MigrationLimiter.begun) != 0 {
+		t.Errorf("it has its turn still: %v", w.MigrationLimiter.begun)
 	}
-	if turn, err := w.Turns.take(t.Context(), w.client, named("another")); err != nil || !turn {
+	if turn, err := w.MigrationLimiter.take(t.Context(), w.client, named("another")); err != nil || !turn {
 		t.Errorf("another one waits: %v", err)
 	}
 	w.approve(two)
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-	if !w.Turns.begun[named("another")] || len(w.Turns.begun) != 1 {
-		t.Errorf("turns at the end: %v", w.Turns.begun)
+	if !w.MigrationLimiter.begun[named("another")] || len(w.MigrationLimiter.begun) != 1 {
+		t.Errorf("turns at the end: %v", w.MigrationLimiter.begun)
 	}
-	restarted := NewTurns(1)
+	restarted := NewMigrationLimiter(1)
 	waits := w.get()
 	waits.Name, waits.ResourceVersion, waits.UID = "waits", "", "u2"
 	waits.Status.Migration = &v1alpha1.MigrationStatus{Phase: v1alpha1.MigrationPhaseVerifying, Approval: "pass-wave-1-0"}
@@ -143,7 +143,7 @@ func TestAMigrationThatWaitsForAPersonKeepsNoOtherWaiting(t *testing.T) {
 		t.Errorf("after a restart another one waits: %v", err)
 	}
 	waits.Status.Migration.Approval, waits.Spec.Suspend, waits.ResourceVersion = "", ptr(true), ""
-	c, restarted = fake.NewClientBuilder().WithScheme(w.client.Scheme()).WithObjects(waits).Build(), NewTurns(1)
+	c, restarted = fake.NewClientBuilder().WithScheme(w.client.Scheme()).WithObjects(waits).Build(), NewMigrationLimiter(1)
 	if turn, err := restarted.take(t.Context(), c, named("another")); err != nil || !turn {
 		t.Errorf("another one waits for one that is suspended: %v", err)
 	}

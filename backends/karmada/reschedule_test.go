@@ -15,9 +15,9 @@ import (
 )
 
 // leftOut is a world in which the scheduler has given member2 nothing, and the clusters, both of which serve the kind.
-func leftOut(t *testing.T, want *rendered, at time.Time) (world, []clusterv1alpha1.Cluster) {
+func leftOut(t *testing.T, want *rendered, at time.Time) (currentState, []clusterv1alpha1.Cluster) {
 	t.Helper()
-	live := world{policy: stored(gated(want.policy))}
+	live := currentState{policy: stored(gated(want.policy))}
 	live.binding = &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	live.binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member1", Replicas: 5}}
 	live.binding.Status.SchedulerObservedGeneration = 2
@@ -46,7 +46,7 @@ func stored(policy *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // bind gives the binding the placement of the policy.
-func bind(t *testing.T, live *world) {
+func bind(t *testing.T, live *currentState) {
 	t.Helper()
 	placement, err := policyPlacement(live.policy)
 	if err != nil {
@@ -57,7 +57,7 @@ func bind(t *testing.T, live *world) {
 
 func TestTheSchedulerIsAskedAgain(t *testing.T) {
 	d := desiredFor("r1", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 3}, share{cluster: "member2", replicas: 2})
-	want, err := render(d, world{})
+	want, err := render(d, currentState{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestTheSchedulerIsAskedAgain(t *testing.T) {
 	live, clusters := leftOut(t, want, at)
 	var waits []time.Duration
 	for n := range 10 {
-		asked, wait := want.asking(live, clusters, d.Query, at)
+		asked, wait := want.rescheduled(live, clusters, d.Query, at)
 		if got := timesAsked(asked.policy); got != n || wait == 0 {
 			t.Fatalf("at once: asked %d times with %s to wait, want %d and some", got, wait, n)
 		}
@@ -73,7 +73,7 @@ func TestTheSchedulerIsAskedAgain(t *testing.T) {
 		if decide(d, asked, live).writes != nil {
 			t.Fatalf("written while nothing is due")
 		}
-		asked, wait = want.asking(live, clusters, d.Query, at.Add(waits[n]))
+		asked, wait = want.rescheduled(live, clusters, d.Query, at.Add(waits[n]))
 		if got := timesAsked(asked.policy); got != n+1 || wait != 0 {
 			t.Fatalf("when due: asked %d times with %s to wait, want %d and none", got, wait, n+1)
 		}
@@ -84,39 +84,41 @@ func TestTheSchedulerIsAskedAgain(t *testing.T) {
 		t.Errorf("waits %v", waits)
 	}
 	live.binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "member1", Replicas: 3}, {Name: "member2", Replicas: 2}}
-	if asked, wait := want.asking(live, clusters, d.Query, at.Add(time.Hour)); wait != 0 || timesAsked(asked.policy) != 10 {
+	if asked, wait := want.rescheduled(live, clusters, d.Query, at.Add(time.Hour)); wait != 0 || timesAsked(asked.policy) != 10 {
 		t.Errorf("once all are scheduled the count must stay: %d, %s", timesAsked(asked.policy), wait)
 	}
-	other, err := render(desiredFor("r2", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 4}, share{cluster: "member2", replicas: 2}), world{})
+	other, err := render(desiredFor("r2", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 4}, share{cluster: "member2", replicas: 2}), currentState{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked, _ := other.asking(live, clusters, d.Query, at); timesAsked(asked.policy) != 0 {
+	if asked, _ := other.rescheduled(live, clusters, d.Query, at); timesAsked(asked.policy) != 0 {
 		t.Error("another placement needs no count")
 	}
 }
 
 func TestTheSchedulerIsNotAskedInVain(t *testing.T) {
 	d := desiredFor("r1", "app:1", v1alpha1.DivisionTypeDivided, share{cluster: "member1", replicas: 3}, share{cluster: "member2", replicas: 2})
-	want, err := render(d, world{})
+	want, err := render(d, currentState{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := time.Now()
-	for name, change := range map[string]func(*world, []clusterv1alpha1.Cluster){
-		"it does not serve the kind":  func(_ *world, c []clusterv1alpha1.Cluster) { c[1].Status.APIEnablements = nil },
-		"it is going":                 func(_ *world, c []clusterv1alpha1.Cluster) { c[1].DeletionTimestamp = &metav1.Time{Time: at} },
-		"it is being evicted":         func(w *world, _ []clusterv1alpha1.Cluster) { evict(w.binding, "member2") },
-		"it is being scheduled":       func(w *world, _ []clusterv1alpha1.Cluster) { w.binding.Generation++ },
-		"the placement is on its way": func(w *world, _ []clusterv1alpha1.Cluster) { w.binding.Spec.Placement = nil },
-		"there is no binding":         func(w *world, _ []clusterv1alpha1.Cluster) { w.binding = nil },
-		"the binding is going":        func(w *world, _ []clusterv1alpha1.Cluster) { w.binding.DeletionTimestamp = &metav1.Time{Time: at} },
-		"no cluster was ever found":   func(w *world, _ []clusterv1alpha1.Cluster) { w.binding.Status.LastScheduledTime = nil },
-		"there is no policy":          func(w *world, _ []clusterv1alpha1.Cluster) { w.policy = nil },
+	for name, change := range map[string]func(*currentState, []clusterv1alpha1.Cluster){
+		"it does not serve the kind":  func(_ *currentState, c []clusterv1alpha1.Cluster) { c[1].Status.APIEnablements = nil },
+		"it is going":                 func(_ *currentState, c []clusterv1alpha1.Cluster) { c[1].DeletionTimestamp = &metav1.Time{Time: at} },
+		"it is being evicted":         func(w *currentState, _ []clusterv1alpha1.Cluster) { evict(w.binding, "member2") },
+		"it is being scheduled":       func(w *currentState, _ []clusterv1alpha1.Cluster) { w.binding.Generation++ },
+		"the placement is on its way": func(w *currentState, _ []clusterv1alpha1.Cluster) { w.binding.Spec.Placement = nil },
+		"there is no binding":         func(w *currentState, _ []clusterv1alpha1.Cluster) { w.binding = nil },
+		"the binding is going": func(w *currentState, _ []clusterv1alpha1.Cluster) {
+			w.binding.DeletionTimestamp = &metav1.Time{Time: at}
+		},
+		"no cluster was ever found": func(w *currentState, _ []clusterv1alpha1.Cluster) { w.binding.Status.LastScheduledTime = nil },
+		"there is no policy":        func(w *currentState, _ []clusterv1alpha1.Cluster) { w.policy = nil },
 	} {
 		live, clusters := leftOut(t, want, at)
 		change(&live, clusters)
-		if asked, wait := want.asking(live, clusters, d.Query, at.Add(time.Hour)); wait != 0 || timesAsked(asked.policy) != 0 {
+		if asked, wait := want.rescheduled(live, clusters, d.Query, at.Add(time.Hour)); wait != 0 || timesAsked(asked.policy) != 0 {
 			t.Errorf("%s: asked %d times, %s to wait", name, timesAsked(asked.policy), wait)
 		}
 	}

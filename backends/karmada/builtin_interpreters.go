@@ -8,9 +8,9 @@ import (
 	configv1alpha1 "github.com/karmada-io/karmada/pkg/apis/config/v1alpha1"
 )
 
-// stock are the operations that Karmada has an interpreter of its own for, by kind (pkg/resourceinterpreter/default:
+// builtinInterpreters are the operations that Karmada has an interpreter of its own for, by kind (pkg/resourceinterpreter/default:
 // native and thirdparty). A kind without one for its status has it copied whole, which is not counted here.
-func stock(gvk schema.GroupVersionKind) []configv1alpha1.InterpreterOperation {
+func builtinInterpreters(gvk schema.GroupVersionKind) []configv1alpha1.InterpreterOperation {
 	const (
 		retain     = configv1alpha1.InterpreterOperationRetain
 		replica    = configv1alpha1.InterpreterOperationInterpretReplica
@@ -41,7 +41,7 @@ func stock(gvk schema.GroupVersionKind) []configv1alpha1.InterpreterOperation {
 
 // Missing leaves of the interpreters those that Karmada has none for.
 func Missing(i Interpreter) Interpreter {
-	own := stock(i.GVK)
+	own := builtinInterpreters(i.GVK)
 	for _, o := range operations {
 		if slices.Contains(own, o.operation) {
 			*o.script(&i.Scripts) = ""

@@ -10,29 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// chronicle keeps when an object of a member cluster came, changed and went, by the resource versions of the cluster's
+// watchLog keeps when an object of a member cluster came, changed and went, by the resource versions of the cluster's
 // API server, which order all of its objects.
-type chronicle struct {
+type watchLog struct {
 	s       *session
 	cluster string
 	ref     Ref
 
 	mu     sync.Mutex
-	events []happening
+	events []watchEvent
 }
 
-type happening struct {
+type watchEvent struct {
 	kind    watch.EventType
 	version uint64
 	object  *unstructured.Unstructured
 }
 
-// chronicle watches an object until the test ends.
-func (s *session) chronicle(cluster string, ref Ref) *chronicle {
+// watchLog watches an object until the test ends.
+func (s *session) watchLog(cluster string, ref Ref) *watchLog {
 	s.t.Helper()
 	w, err := s.env.Member(cluster).Watch(s.t.Context(), ref)
 	s.noError("watch "+cluster, err)
-	c := &chronicle{s: s, cluster: cluster, ref: ref}
+	c := &watchLog{s: s, cluster: cluster, ref: ref}
 	go func() {
 		for event := range w.ResultChan() {
 			c.add(event)
@@ -42,7 +42,7 @@ func (s *session) chronicle(cluster string, ref Ref) *chronicle {
 	return c
 }
 
-func (c *chronicle) add(event watch.Event) {
+func (c *watchLog) add(event watch.Event) {
 	obj, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Bookmark {
 		return
@@ -53,11 +53,11 @@ func (c *chronicle) add(event watch.Event) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.events = append(c.events, happening{event.Type, version, obj})
+	c.events = append(c.events, watchEvent{event.Type, version, obj})
 }
 
 // when waits for the first event that matches, and returns its version.
-func (c *chronicle) when(what string, matches func(happening) bool) uint64 {
+func (c *watchLog) when(what string, matches func(watchEvent) bool) uint64 {
 	c.s.t.Helper()
 	var version uint64
 	c.s.until(fmt.Sprintf("%s of %s %s on %s", what, c.ref.GVK.Kind, c.ref.Name, c.cluster), func() string {
@@ -73,14 +73,14 @@ func (c *chronicle) when(what string, matches func(happening) bool) uint64 {
 	return version
 }
 
-func (c *chronicle) came() uint64 {
+func (c *watchLog) came() uint64 {
 	c.s.t.Helper()
-	return c.when("the creation", func(h happening) bool { return h.kind == watch.Added })
+	return c.when("the creation", func(h watchEvent) bool { return h.kind == watch.Added })
 }
 
-func (c *chronicle) went() uint64 {
+func (c *watchLog) went() uint64 {
 	c.s.t.Helper()
-	return c.when("the deletion", func(h happening) bool { return h.kind == watch.Deleted })
+	return c.when("the deletion", func(h watchEvent) bool { return h.kind == watch.Deleted })
 }
 
 // before checks the order of two moments on one cluster.

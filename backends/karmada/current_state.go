@@ -24,8 +24,8 @@ import (
 // executionPrefix begins the namespaces of Works (names.GenerateExecutionSpaceName in pkg/util/names).
 const executionPrefix = "karmada-es-"
 
-// world is what the Karmada control plane has of one workload. What is absent is nil.
-type world struct {
+// currentState is what the Karmada control plane has of one workload. What is absent is nil.
+type currentState struct {
 	template *unstructured.Unstructured
 	policy   *unstructured.Unstructured
 	override *unstructured.Unstructured
@@ -49,7 +49,7 @@ type object struct {
 }
 
 // objects are those that the driver writes.
-func (l world) objects(q backends.Query) []object {
+func (l currentState) objects(q backends.Query) []object {
 	name, kinds := policyName(q), scopeOf(q.Workload)
 	return []object{{l.template, q.Workload.GVK, q.Workload.Name}, {l.policy, kinds.policy, name}, {l.override, kinds.override, name}}
 }
@@ -136,7 +136,7 @@ func (w work) contains(b []byte) bool {
 	return slices.ContainsFunc(w.Spec.Workload.Manifests, func(m workv1alpha1.Manifest) bool { return bytes.Contains(m.Raw, b) })
 }
 
-func (l world) work(cluster string) (work, bool) {
+func (l currentState) work(cluster string) (work, bool) {
 	for _, w := range l.works {
 		if w.cluster == cluster && !w.terminating() {
 			return w, true
@@ -146,15 +146,15 @@ func (l world) work(cluster string) (work, bool) {
 }
 
 // empty tells whether the control plane has nothing of the workload.
-func (l world) empty() bool {
+func (l currentState) empty() bool {
 	return l.template == nil && l.policy == nil && l.override == nil && l.binding == nil && len(l.works) == 0
 }
 
 // isNew tells whether Karmada has not been given the workload yet.
-func (l world) isNew() bool { return l.template == nil && l.binding == nil && len(l.works) == 0 }
+func (l currentState) isNew() bool { return l.template == nil && l.binding == nil && len(l.works) == 0 }
 
 // runs tells whether the workload is, or is about to be, on the cluster.
-func (l world) runs(cluster string) bool {
+func (l currentState) runs(cluster string) bool {
 	if _, found := l.work(cluster); found {
 		return true
 	}
@@ -164,7 +164,7 @@ func (l world) runs(cluster string) bool {
 }
 
 // earlier is why a workload is refused of which a FleetWorkload of this name is here, and another one: of another installation, or an earlier one.
-func (l world) earlier(q backends.Query) error {
+func (l currentState) earlier(q backends.Query) error {
 	for _, obj := range []*unstructured.Unstructured{l.template, l.policy, l.override} {
 		if obj != nil && obj.GetAnnotations()[v1alpha1.AnnotationOwner] == q.Key.String() && obj.GetLabels()[v1alpha1.LabelUID] != string(q.Key.UID) {
 			return nameConflict(obj, q)
@@ -174,14 +174,14 @@ func (l world) earlier(q backends.Query) error {
 }
 
 // own returns the world without what belongs to others.
-func (l world) own(q backends.Query) world {
+func (l currentState) own(q backends.Query) currentState {
 	mine := func(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		if obj == nil || obj.GetLabels()[v1alpha1.LabelUID] != string(q.Key.UID) {
 			return nil
 		}
 		return obj
 	}
-	out := world{template: mine(l.template), policy: mine(l.policy), override: mine(l.override), retains: l.retains}
+	out := currentState{template: mine(l.template), policy: mine(l.policy), override: mine(l.override), retains: l.retains}
 	for _, w := range l.works {
 		if w.ours(q.Key) {
 			out.works = append(out.works, w)
@@ -229,7 +229,7 @@ func policyPlacement(policy *unstructured.Unstructured) (policyv1alpha1.Placemen
 }
 
 // checkOwners finds objects and claims of others where ours should be. Karmada would let two owners fight (R4).
-func checkOwners(q backends.Query, live world) error {
+func checkOwners(q backends.Query, live currentState) error {
 	for _, obj := range []*unstructured.Unstructured{live.template, live.policy, live.override} {
 		if obj != nil && obj.GetLabels()[v1alpha1.LabelUID] != string(q.Key.UID) {
 			return nameConflict(obj, q)
@@ -252,7 +252,7 @@ func checkOwners(q backends.Query, live world) error {
 
 // checkClaim finds a policy of somebody else that has claimed the template: Karmada then ignores ours for ever
 // (pkg/detector/policy.go, propagateResource).
-func checkClaim(q backends.Query, live world) error {
+func checkClaim(q backends.Query, live currentState) error {
 	if live.template == nil {
 		return nil
 	}

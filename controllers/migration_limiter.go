@@ -15,9 +15,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/pass"
 )
 
-// Turns bound how many FleetWorkloads are handed over at once. They are no position: who is being handed over stands in
+// MigrationLimiter bounds how many FleetWorkloads are handed over at once. It is no position: who is being handed over stands in
 // the FleetWorkloads, and is read from them at the first turn.
-type Turns struct {
+type MigrationLimiter struct {
 	limit int
 	wake  chan event.TypedGenericEvent[BackendEvent]
 
@@ -27,13 +27,13 @@ type Turns struct {
 	waiting []types.NamespacedName
 }
 
-// NewTurns lets that many have their turn at once, 1 or more.
-func NewTurns(limit int) *Turns {
-	return &Turns{limit: limit, wake: make(chan event.TypedGenericEvent[BackendEvent], 1024)}
+// NewMigrationLimiter lets that many have their turn at once, 1 or more.
+func NewMigrationLimiter(limit int) *MigrationLimiter {
+	return &MigrationLimiter{limit: limit, wake: make(chan event.TypedGenericEvent[BackendEvent], 1024)}
 }
 
 // take tells whether it is that FleetWorkload's turn, until it is ended. One whose turn it is not is woken for it.
-func (t *Turns) take(ctx context.Context, c client.Reader, key types.NamespacedName) (bool, error) {
+func (t *MigrationLimiter) take(ctx context.Context, c client.Reader, key types.NamespacedName) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.begun == nil {
@@ -59,7 +59,7 @@ func (t *Turns) take(ctx context.Context, c client.Reader, key types.NamespacedN
 
 // goesOn counts a FleetWorkload whose hand-over goes on after a person has let it: its turn was another's meanwhile, and it does not wait
 // for one again, so that for a while there may be more than the limit.
-func (t *Turns) goesOn(key types.NamespacedName) {
+func (t *MigrationLimiter) goesOn(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.begun != nil {
@@ -68,7 +68,7 @@ func (t *Turns) goesOn(key types.NamespacedName) {
 }
 
 // end gives the turn, or the wait for it, up. Who waits is woken for a turn that is free.
-func (t *Turns) end(key types.NamespacedName) {
+func (t *MigrationLimiter) end(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	had := t.begun[key] || slices.Contains(t.waiting, key) // it may have been woken, and not have taken its turn
@@ -87,7 +87,7 @@ func (t *Turns) end(key types.NamespacedName) {
 }
 
 // next is the first who waits of the namespace that has the fewest turns, so that one with hundreds holds up nobody's only one.
-func (t *Turns) next() types.NamespacedName {
+func (t *MigrationLimiter) next() types.NamespacedName {
 	turns := map[string]int{}
 	for key := range t.begun {
 		turns[key.Namespace]++

@@ -28,9 +28,9 @@ const (
 	askSlowest = 7
 )
 
-// asking returns want, whose policy asks the scheduler as often as the live one did, or once more when that is due, and
+// rescheduled returns want, whose policy asks the scheduler as often as the live one did, or once more when that is due, and
 // otherwise after what time it will be; 0 when the scheduler has left nothing out that it could take.
-func (r *rendered) asking(live world, clusters []clusterv1alpha1.Cluster, q backends.Query, now time.Time) (*rendered, time.Duration) {
+func (r *rendered) rescheduled(live currentState, clusters []clusterv1alpha1.Cluster, q backends.Query, now time.Time) (*rendered, time.Duration) {
 	asked, leftOut := timesAsked(live.policy), r.leftOut(live.binding, clusters, q)
 	if asked == 0 && !leftOut {
 		return r, 0

@@ -25,7 +25,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// A carrier is the Work that delivers one companion to one cluster, written by us as Karmada's own controllers write
+// A companion work is the Work that delivers one companion to one cluster, written by us as Karmada's own controllers write
 // theirs (pkg/controllers/namespace). Karmada could send along what a template refers to by itself (propagateDeps), but
 // it takes an object off the members as soon as the template no longer refers to it, while old pods run and the gate is
 // closed; it knows dependencies of namespaced templates only, and only by its own interpreters; and it would take the
@@ -33,7 +33,7 @@ import (
 //
 // Karmada does not say which content of a Work it has applied. So new content is written suspended, seen suspended, and
 // then released: the Dispatching condition turns True just before the member is written (pkg/controllers/execution).
-type carrier struct {
+type companionWork struct {
 	companion backends.Companion
 	cluster   string
 	// work is the Work as it is created, but for its users.
@@ -46,12 +46,12 @@ const (
 	// overwrite is the value of Karmada's annotation for a conflict resolution that takes over.
 	overwrite = workv1alpha2.ResourceConflictResolutionOverwrite
 	abort     = "abort"
-	// overwriting is the end of the content's hash, of a carrier that takes over what it finds.
+	// overwriting is the end of the content's hash, of a companion work that takes over what it finds.
 	overwriting = "-" + overwrite
 )
 
-// carrierKey names the Work as Karmada would name its own for the object, so that two of them meet.
-func carrierKey(cluster string, obj *unstructured.Unstructured) types.NamespacedName {
+// companionWorkKey names the Work as Karmada would name its own for the object, so that two of them meet.
+func companionWorkKey(cluster string, obj *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{
 		Namespace: executionPrefix + cluster, Name: names.GenerateWorkName(obj.GetKind(), obj.GetName(), obj.GetNamespace()),
 	}
@@ -105,29 +105,29 @@ func (r renderings) text(at types.NamespacedName, c backends.Companion, adopt bo
 	return [][]byte{around[0], name, around[1]}, nil
 }
 
-func renderCarrier(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
-	return renderings{}.carrier(key, cluster, c, adopt)
+func renderCompanionWork(key backends.Key, cluster string, c backends.Companion, adopt bool) (companionWork, error) {
+	return renderings{}.companionWork(key, cluster, c, adopt)
 }
 
-func (r renderings) carrier(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
+func (r renderings) companionWork(key backends.Key, cluster string, c backends.Companion, adopt bool) (companionWork, error) {
 	made, err := r.empty(key, cluster, c, adopt)
 	if err != nil {
-		return carrier{}, err
+		return companionWork{}, err
 	}
-	text, err := r.text(carrierKey(cluster, c.Object), c, adopt)
+	text, err := r.text(companionWorkKey(cluster, c.Object), c, adopt)
 	if err != nil {
-		return carrier{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
+		return companionWork{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
 	}
 	made.work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: slices.Concat(text...)}}}
 	return made, nil
 }
 
-// empty is the carrier without its manifest.
-func (r renderings) empty(key backends.Key, cluster string, c backends.Companion, adopt bool) (carrier, error) {
-	at := carrierKey(cluster, c.Object)
+// empty is the companion work without its manifest.
+func (r renderings) empty(key backends.Key, cluster string, c backends.Companion, adopt bool) (companionWork, error) {
+	at := companionWorkKey(cluster, c.Object)
 	text, err := r.text(at, c, false)
 	if err != nil {
-		return carrier{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
+		return companionWork{}, fmt.Errorf("encode %s: %w", companions.Title(c.Object), err)
 	}
 	content := companions.HashJSON(text...)
 	if adopt {
@@ -150,12 +150,12 @@ func (r renderings) empty(key backends.Key, cluster string, c backends.Companion
 	if !c.Shared {
 		work.Annotations[v1alpha1.AnnotationOwner] = key.String()
 	}
-	return carrier{companion: c, cluster: cluster, work: work}, nil
+	return companionWork{companion: c, cluster: cluster, work: work}, nil
 }
 
-// renderCarriers are the Works of all companions, as they are written where there is none yet, and dispatched. They share what companions hold,
+// renderCompanionWorks are the Works of all companions, as they are written where there is none yet, and dispatched. They share what companions hold,
 // and what is the same on all clusters, which must not be changed.
-func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, error) {
+func renderCompanionWorks(desired backends.Desired) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	adopt, written := desired.ConflictPolicy == v1alpha1.ConflictPolicyAdopt, renderings{}
 	shared := map[*unstructured.Unstructured]map[string]any{}
@@ -164,11 +164,11 @@ func renderCarriers(desired backends.Desired) ([]*unstructured.Unstructured, err
 			if !c.NeededOn(t.Cluster) {
 				continue
 			}
-			carrier, err := written.empty(desired.Key, t.Cluster, c, adopt)
+			companionWork, err := written.empty(desired.Key, t.Cluster, c, adopt)
 			if err != nil {
 				return nil, err
 			}
-			work := carrier.work
+			work := companionWork.work
 			work.Annotations[companions.AnnotationUsers] = companions.Users{}.With(desired.Key).String()
 			if shared[c.Object] == nil {
 				if shared[c.Object], err = inFull(work, companionFor(client.ObjectKeyFromObject(work), c, adopt)); err != nil {
@@ -224,7 +224,7 @@ func setMarks(obj *unstructured.Unstructured, labels, annotations map[string]str
 	obj.SetAnnotations(merge(obj.GetAnnotations(), annotations))
 }
 
-// carried is the object that a carrier delivers; nil when it cannot be read.
+// carried is the object that a companion work delivers; nil when it cannot be read.
 func carried(w *workv1alpha1.Work) *unstructured.Unstructured { return newWork(w).manifest() }
 
 // adopts tells whether the Work takes an object over that is somebody else's.
@@ -233,8 +233,8 @@ func adopts(w *workv1alpha1.Work) bool {
 	return obj != nil && obj.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == overwrite
 }
 
-// carrierStep is the next step with one companion on one cluster.
-type carrierStep struct {
+// companionWorkStep is the next step with one companion on one cluster.
+type companionWorkStep struct {
 	// create is a Work that is missing; patch is the one that is there as it should be.
 	create, patch *workv1alpha1.Work
 	// pending says what is awaited and comes soon; blocked says what may last, of this cluster alone.
@@ -249,7 +249,7 @@ const deliveredWithin = 5 * time.Second
 
 // moving tells whether a change may not have reached the cluster yet. Only of the first time Karmada says that it has, as the Applied condition
 // stays True from then on.
-func (s carrierStep) moving(now time.Time) bool {
+func (s companionWorkStep) moving(now time.Time) bool {
 	if s.live == nil {
 		return false
 	}
@@ -259,22 +259,22 @@ func (s carrierStep) moving(now time.Time) bool {
 		(applied == nil || !applied.LastTransitionTime.After(dispatched.LastTransitionTime.Time))
 }
 
-// nextCarrier decides the next step. It is pure. ready is true when the cluster is in contact.
-func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready bool) (carrierStep, error) {
+// nextCompanionWork decides the next step. It is pure. ready is true when the cluster is in contact.
+func nextCompanionWork(live *workv1alpha1.Work, want companionWork, key backends.Key, ready bool) (companionWorkStep, error) {
 	title := companions.Title(want.companion.Object)
 	if live == nil {
 		work := want.work.DeepCopy()
 		companions.ReadNeed(nil).Owning(key, want.elsewhere()).Write(work.Annotations)
-		return carrierStep{create: work}.waitFor(title, "Karmada to apply it", ready), nil
+		return companionWorkStep{create: work}.waitFor(title, "Karmada to apply it", ready), nil
 	}
 	if live.DeletionTimestamp != nil {
-		return carrierStep{}.waitFor(title, "its removal, after which it is made again", ready), nil
+		return companionWorkStep{}.waitFor(title, "its removal, after which it is made again", ready), nil
 	}
 	need := companions.ReadNeed(live.Annotations)
 	after := withNeed(live, need.Owning(key, want.elsewhere()))
-	if foreign, err := foreignCarrier(live, want, need.Users); err != nil || foreign {
-		step := carrierStep{}
-		if err == nil && companions.IsCarrier(live) {
+	if foreign, err := foreignCompanionWork(live, want, need.Users); err != nil || foreign {
+		step := companionWorkStep{}
+		if err == nil && companions.IsCompanionWork(live) {
 			// Being among its users keeps it when its owner goes.
 			step.patch = after
 		}
@@ -291,11 +291,11 @@ func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready 
 		if contentOf(live) != want.work.Annotations[companions.AnnotationContent] {
 			yes := true
 			after.Spec.SuspendDispatching = &yes
-			return carrierStep{patch: after}.waitFor(title, "Karmada to take up the change", ready), nil
+			return companionWorkStep{patch: after}.waitFor(title, "Karmada to take up the change", ready), nil
 		}
 		// It was taken over: what it delivers stays as it is.
 	}
-	step, w := carrierStep{patch: after}, newWork(live)
+	step, w := companionWorkStep{patch: after}, newWork(live)
 	switch {
 	case !w.suspended() && ready && w.unrevised():
 		yes := true
@@ -311,8 +311,8 @@ func nextCarrier(live *workv1alpha1.Work, want carrier, key backends.Key, ready 
 	return step.waitFor(title, "Karmada to take up the change", ready), nil
 }
 
-// judge reads how far Karmada has come with a carrier that is as wanted.
-func (s carrierStep) judge(live *workv1alpha1.Work, c backends.Companion, ready bool) carrierStep {
+// judge reads how far Karmada has come with a companion work that is as wanted.
+func (s companionWorkStep) judge(live *workv1alpha1.Work, c backends.Companion, ready bool) companionWorkStep {
 	w, title := newWork(live), companions.Title(c.Object)
 	applied := w.applied()
 	switch {
@@ -333,7 +333,7 @@ func (s carrierStep) judge(live *workv1alpha1.Work, c backends.Companion, ready 
 }
 
 // waitFor says what is awaited. A cluster that is out of contact keeps only itself waiting.
-func (s carrierStep) waitFor(title, what string, ready bool) carrierStep {
+func (s companionWorkStep) waitFor(title, what string, ready bool) companionWorkStep {
 	if ready {
 		s.pending = title + ": " + what
 	} else {
@@ -348,31 +348,31 @@ func conflicts(w work) bool {
 	return applied != nil && applied.Status == metav1.ConditionFalse && strings.Contains(applied.Message, conflictMessage)
 }
 
-// foreignCarrier tells whether a Work is somebody else's, who still uses it. That refuses a companion of one's own.
-func foreignCarrier(live *workv1alpha1.Work, want carrier, users companions.Users) (bool, error) {
+// foreignCompanionWork tells whether a Work is somebody else's, who still uses it. That refuses a companion of one's own.
+func foreignCompanionWork(live *workv1alpha1.Work, want companionWork, users companions.Users) (bool, error) {
 	owner := live.Labels[v1alpha1.LabelUID]
 	_, uses := users[types.UID(owner)]
 	switch {
-	case companions.IsCarrier(live) && owner == want.work.Labels[v1alpha1.LabelUID] && !claimed(live):
+	case companions.IsCompanionWork(live) && owner == want.work.Labels[v1alpha1.LabelUID] && !claimed(live):
 		return false, nil
 	case want.companion.Shared:
-		return !companions.IsCarrier(live) || uses || claimed(live), nil
-	case !companions.IsCarrier(live) || claimed(live):
+		return !companions.IsCompanionWork(live) || uses || claimed(live), nil
+	case !companions.IsCompanionWork(live) || claimed(live):
 		return false, companions.NameConflict(want.companion.Object, "a resource template on the Karmada control plane")
 	default:
 		return false, companions.NameConflict(want.companion.Object, companions.Whose(live))
 	}
 }
 
-// refuseCarried fails when the workload is a companion on one of its clusters. Karmada gives the Works of its own the names that carriers
-// have, and would make a template's Work of somebody's carrier.
-func refuseCarried(desired backends.Desired, carrierAt func(types.NamespacedName) (*workv1alpha1.Work, error)) error {
+// refuseCarried fails when the workload is a companion on one of its clusters. Karmada gives the Works of its own the names that companion works
+// have, and would make a template's Work of somebody's companion work.
+func refuseCarried(desired backends.Desired, companionWorkAt func(types.NamespacedName) (*workv1alpha1.Work, error)) error {
 	for _, t := range desired.Targets {
-		live, err := carrierAt(carrierKey(t.Cluster, desired.Template))
+		live, err := companionWorkAt(companionWorkKey(t.Cluster, desired.Template))
 		if err != nil {
 			return err
 		}
-		if live == nil || !companions.IsCarrier(live) || claimed(live) {
+		if live == nil || !companions.IsCompanionWork(live) || claimed(live) {
 			continue
 		}
 		return &backends.Error{
@@ -389,7 +389,7 @@ func claimed(w *workv1alpha1.Work) bool {
 	return w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] != ""
 }
 
-// withNeed is the carrier with its need written down.
+// withNeed is the companion work with its need written down.
 func withNeed(live *workv1alpha1.Work, need companions.Need) *workv1alpha1.Work {
 	after := live.DeepCopy()
 	if after.Annotations == nil {
@@ -400,9 +400,9 @@ func withNeed(live *workv1alpha1.Work, need companions.Need) *workv1alpha1.Work 
 }
 
 // elsewhere are those who need the companion from another backend.
-func (c carrier) elsewhere() []types.UID { return c.companion.Elsewhere[c.cluster] }
+func (c companionWork) elsewhere() []types.UID { return c.companion.Elsewhere[c.cluster] }
 
-// leaveStep is the next step of one FleetWorkload out of a carrier.
+// leaveStep is the next step of one FleetWorkload out of a companion work.
 type leaveStep struct {
 	patch           *workv1alpha1.Work
 	remove, release bool
@@ -411,7 +411,7 @@ type leaveStep struct {
 	again time.Duration
 }
 
-// nextLeaving takes one FleetWorkload off a carrier's users, and the companion off the cluster with the last of them.
+// nextLeaving takes one FleetWorkload off a companion work's users, and the companion off the cluster with the last of them.
 func nextLeaving(
 	live *workv1alpha1.Work, key backends.Key, policy v1alpha1.DeletionPolicy, fleet backends.Fleet, now time.Time,
 ) leaveStep {
@@ -470,18 +470,18 @@ func insist(after *workv1alpha1.Work, obj *unstructured.Unstructured) {
 	after.Spec.Workload.Manifests[0].Raw = raw
 }
 
-// contentOf is the hash of what a carrier delivers, whether or not it takes over what it finds.
+// contentOf is the hash of what a companion work delivers, whether or not it takes over what it finds.
 func contentOf(w *workv1alpha1.Work) string {
 	return strings.TrimSuffix(w.Annotations[companions.AnnotationContent], overwriting)
 }
 
-// giveUp makes Karmada leave what the carrier delivers as it is.
+// giveUp makes Karmada leave what the companion work delivers as it is.
 func giveUp(w *workv1alpha1.Work) {
 	yes := true
 	w.Spec.SuspendDispatching, w.Spec.PreserveResourcesOnDeletion = &yes, &yes
 }
 
-// releasedFor tells whether a carrier is no danger to another owner of what it delivers, as far as one FleetWorkload is
+// releasedFor tells whether a companion work is no danger to another owner of what it delivers, as far as one FleetWorkload is
 // concerned: for others that use it, it goes on being owned.
 func releasedFor(w *workv1alpha1.Work, key backends.Key) bool {
 	need := companions.ReadNeed(w.Annotations)
@@ -492,21 +492,21 @@ func releasedFor(w *workv1alpha1.Work, key backends.Key) bool {
 // before the workload again when that is owned. New content is held back with the rest. Karmada writes what it holds once
 // when it releases the object: that must not be what another backend, which has the same companions, has left behind.
 // want is nil for a companion that is no longer listed.
-func nextObserve(live *workv1alpha1.Work, want *carrier, key backends.Key) carrierStep {
-	if live == nil || live.DeletionTimestamp != nil || !companions.IsCarrier(live) || claimed(live) {
-		return carrierStep{}
+func nextObserve(live *workv1alpha1.Work, want *companionWork, key backends.Key) companionWorkStep {
+	if live == nil || live.DeletionTimestamp != nil || !companions.IsCompanionWork(live) || claimed(live) {
+		return companionWorkStep{}
 	}
 	need := companions.ReadNeed(live.Annotations)
 	if _, uses := need.Users[key.UID]; !uses {
-		return carrierStep{}
+		return companionWorkStep{}
 	}
 	w, title := newWork(live), titleOf(live)
 	if !w.suspended() && !w.dispatched() && !w.preserved() {
 		// The Dispatching condition would say no, and Karmada may still write.
-		return carrierStep{blocked: title + ": Karmada to take up the change"}
+		return companionWorkStep{blocked: title + ": Karmada to take up the change"}
 	}
 	need = need.Observing(key)
-	step := carrierStep{patch: withNeed(live, need)}
+	step := companionWorkStep{patch: withNeed(live, need)}
 	if need.Owned() {
 		return step
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/fleetworkload/fleetworkload/internal/brief"
 )
 
-// unfit are those of the chosen clusters that do not serve the kind, as they said when they were asked for the object.
+// unsupported are those of the chosen clusters that do not serve the kind, as they said when they were asked for the object.
 // The hub knows nothing about what clusters serve, so the question stays on a chosen cluster: the agent repeats it, and
 // tells when the answer changes. It fails with KindNotServed when none of them does. With conflictPolicy Adopt clusters are not asked, and their rows say what is wrong.
-func (d *Driver) unfit(ctx context.Context, query backends.Query, chosen []string, fleet backends.Fleet) (map[string]string, error) {
+func (d *Driver) unsupported(ctx context.Context, query backends.Query, chosen []string, fleet backends.Fleet) (map[string]string, error) {
 	works, err := d.worksOf(ctx, query.Key)
 	if err != nil {
 		return nil, err

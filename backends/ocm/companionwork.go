@@ -13,19 +13,19 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
-// A carrier is the ManifestWork that delivers one companion to one cluster. Several FleetWorkloads share it when the
+// A companion work is the ManifestWork that delivers one companion to one cluster. Several FleetWorkloads share it when the
 // companion is shared. It goes through the same steps as a workload's (see next): the cluster is asked before it is
 // written, it is Orphan so that deleting it by accident deletes nothing, and the agent confirms before it goes. One
 // manifest a work keeps all of them below OCM's size limit, and never leaves one without an owner.
-type carrier struct {
+type companionWork struct {
 	companion backends.Companion
 	// work is the ManifestWork in its final form, but for its users.
 	work *unstructured.Unstructured
 }
 
-// renderCarrier also asks for Karmada's marks: of a shared companion, since it may be Karmada's to deliver, and of one that is
+// renderCompanionWork also asks for Karmada's marks: of a shared companion, since it may be Karmada's to deliver, and of one that is
 // taken over.
-func renderCarrier(key backends.Key, c backends.Companion, adopted bool, as map[string]any) carrier {
+func renderCompanionWork(key backends.Key, c backends.Companion, adopted bool, as map[string]any) companionWork {
 	manifest := c.Object.DeepCopy()
 	unstructured.RemoveNestedField(manifest.Object, "status")
 	gvk, rules := manifest.GroupVersionKind(), ownerRules()
@@ -48,7 +48,7 @@ func renderCarrier(key backends.Key, c backends.Companion, adopted bool, as map[
 	if as != nil && !c.Shared { // FleetWorkloads that share it may have different accounts
 		spec["executor"] = as
 	}
-	work := newObject(manifestWorkGVK, "", carrierName(manifest))
+	work := newObject(manifestWorkGVK, "", companionWorkName(manifest))
 	labels := work.GetLabels()
 	labels[companions.Label], labels[v1alpha1.LabelUID] = companions.Kind(c), companions.UID(c, key)
 	work.SetLabels(labels)
@@ -57,22 +57,22 @@ func renderCarrier(key backends.Key, c backends.Companion, adopted bool, as map[
 	}
 	work.Object["spec"] = spec
 	annotate(work, annotationHash, hashOf(spec))
-	return carrier{companion: c, work: work}
+	return companionWork{companion: c, work: work}
 }
 
-// carrierName is the same for all that carry the same object, so that two of them meet.
-func carrierName(obj *unstructured.Unstructured) string {
+// companionWorkName is the same for all that carry the same object, so that two of them meet.
+func companionWorkName(obj *unstructured.Unstructured) string {
 	prefix := "fwc-" + obj.GetNamespace() + "-" + obj.GetKind() + "-" + obj.GetName()
 	return bounded(strings.ToLower(prefix), hashOf(obj.GroupVersionKind().Group, obj.GetKind(), obj.GetNamespace(), obj.GetName()))
 }
 
-// carried is the object that a carrier delivers.
+// carried is the object that a companion work delivers.
 func carried(work *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: firstManifest(work)}
 }
 
-// carrierFromLive is the carrier as we have written it.
-func carrierFromLive(live *unstructured.Unstructured) *unstructured.Unstructured {
+// companionWorkFromLive is the companion work as we have written it.
+func companionWorkFromLive(live *unstructured.Unstructured) *unstructured.Unstructured {
 	obj := fromLive(live)
 	labels := obj.GetLabels()
 	labels[companions.Label] = live.GetLabels()[companions.Label]
@@ -80,7 +80,7 @@ func carrierFromLive(live *unstructured.Unstructured) *unstructured.Unstructured
 	return obj
 }
 
-// asWritten is live made equal to the carrier in everything that we write, with that need.
+// asWritten is live made equal to the companion work in everything that we write, with that need.
 func asWritten(live, wanted *unstructured.Unstructured, need companions.Need) *unstructured.Unstructured {
 	after := inNamespace(live, live.GetNamespace()) // all else is shared, and replaced rather than changed
 	labels, annotations := after.GetLabels(), after.GetAnnotations()
