@@ -95,9 +95,7 @@ type past struct {
 	// pods are the UIDs of those that run, by workload and cluster.
 	pods map[string][]string
 	// cut is how many writes the backends take before they fail; less than zero is any number.
-	cut int
-	// left is true once a cluster has left.
-	left     bool
+	cut      int
 	problems []string
 }
 
@@ -142,7 +140,7 @@ func newPast(t *testing.T, seed uint64, told bool) *past {
 	for name, b := range p.members {
 		p.told[name] = b.Listen()
 	}
-	w.Reconciler.Client, w.Reconciler.Backends, w.Reconciler.Turns = cached{w.client, p}, p, NewTurns(atOnce)
+	w.Reconciler.Client, w.Reconciler.Backends, w.Reconciler.MigrationLimiter = cached{w.client, p}, p, NewMigrationLimiter(atOnce)
 	w.Reconciler.MaxRemovalPercent = 50
 	p.oracle = oracle.New(p.facts, w.Clock.Now())
 	for _, name := range p.facts.Names() {
@@ -303,7 +301,7 @@ func (p *past) restart() {
 	old := p.Reconciler
 	p.Reconciler = &Reconciler{
 		Client: old.Client, Live: old.Live, Backends: old.Backends, Kinds: old.Kinds, Sources: old.Sources, Recorder: old.Recorder, Clock: old.Clock,
-		MaxRemovalPercent: old.MaxRemovalPercent, Turns: NewTurns(atOnce),
+		MaxRemovalPercent: old.MaxRemovalPercent, MigrationLimiter: NewMigrationLimiter(atOnce),
 	}
 	p.queue, p.seen = map[history.Key]time.Time{}, map[history.Key]*v1alpha1.FleetWorkload{}
 	p.read(history.Key{})
@@ -574,8 +572,8 @@ func (p *past) hear() {
 			p.Reconciler.told(context.Background(), event.TypedGenericEvent[BackendEvent]{Object: BackendEvent{Backend: name, Name: about}}, queue{past: p})
 		}
 	}
-	for len(p.Turns.wake) > 0 {
-		for _, req := range p.requestsFor(context.Background(), (<-p.Turns.wake).Object) {
+	for len(p.MigrationLimiter.wake) > 0 {
+		for _, req := range p.requestsFor(context.Background(), (<-p.MigrationLimiter.wake).Object) {
 			p.add(history.Key(req.NamespacedName), 0)
 		}
 	}
