@@ -290,7 +290,7 @@ func (p *past) do(a history.Action) {
 		p.setCluster(a.Cluster)
 		if a.Verb == history.Leave { // what runs there goes along
 			for k := range p.kinds {
-				p.members[history.Karmada].Remove(a.Cluster, p.ref(k))
+				p.takeAway(a.Cluster, k)
 			}
 		}
 	}
@@ -415,15 +415,20 @@ func (p *past) deleteOne(a history.Action) {
 func (p *past) clear(a history.Action) {
 	p.oracle.Begin(a, p.Clock.Now())
 	for _, cluster := range p.facts.Names() {
-		p.members[history.Karmada].Remove(cluster, p.ref(a.Workload))
-		for _, companion := range manifest.Companions(a.Workload) {
-			obj := unstructured.Unstructured{Object: companion}
-			ref := backendtest.Ref{GVK: obj.GroupVersionKind(), NamespacedName: types.NamespacedName{Namespace: a.Workload.Namespace, Name: obj.GetName()}}
-			p.members[history.Karmada].Remove(cluster, ref)
-		}
+		p.takeAway(cluster, a.Workload)
 	}
 	p.see()
 	p.oracle.Gone(a.Workload, p.Clock.Now())
+}
+
+// takeAway removes a workload and its companions from a cluster, without a backend.
+func (p *past) takeAway(cluster string, k history.Key) {
+	p.members[history.Karmada].Remove(cluster, p.ref(k))
+	for _, companion := range manifest.Companions(k) {
+		obj := unstructured.Unstructured{Object: companion}
+		ref := backendtest.Ref{GVK: obj.GroupVersionKind(), NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: obj.GetName()}}
+		p.members[history.Karmada].Remove(cluster, ref)
+	}
 }
 
 var confirmation = regexp.MustCompile(regexp.QuoteMeta(v1alpha1.AnnotationConfirmRemoval) + `=(\S+)`)
