@@ -15,8 +15,8 @@ import (
 // rest, so that it waits at most four times as long as without the others. In the same way what was edited goes before the rest of the rest: somebody
 // waits for it. Among each of the three, who comes first goes first. What is new can be held back, namespace by namespace.
 //
-// While anything that has begun or was edited waits or is worked on, in whatever namespace, a namespace has at most a quarter of the workers for those
-// that are neither that nor new: a thousand passes that only write news would otherwise take the API servers' time from what somebody waits for.
+// While anything that has begun or was edited waits or is worked on, in whatever namespace, each namespace has at most a quarter of the workers for
+// what is Other. A thousand passes that only write news would otherwise take the API servers' time from what somebody waits for.
 //
 // Each call takes a bounded time, whatever waits: at most as many namespaces as there are workers are passed over, and those that are held
 // back. What is kept of a namespace goes when nothing of it waits or is worked on. It is not safe for concurrent use.

@@ -17,7 +17,7 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/companions"
 )
 
-// companion works are the orders for companions that a workload uses.
+// companionWorks are the orders for companions that a workload uses.
 func (d *Driver) companionWorks(key backends.Key) []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.backend.backend.list(orderKind.Kind), func(obj *unstructured.Unstructured) bool {
 		_, uses := companions.ReadUsers(obj.GetAnnotations())[key.UID]
