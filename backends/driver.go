@@ -123,8 +123,8 @@ type Progress struct {
 	Done bool
 	// Waiting says what is awaited, for a person. It is empty when Done and does not change while the world does not.
 	Waiting string
-	// Again is after what time the next step may be another one although nothing has happened; 0 when it is not.
-	Again time.Duration
+	// RequeueAfter is after what time the next step may be another one although nothing has happened; 0 when it is not.
+	RequeueAfter time.Duration
 }
 
 // Sooner is the shorter of two such times.

@@ -40,7 +40,7 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 	if !result.Unchanged {
 		r.begun.note(client.ObjectKeyFromObject(fw), result.Status, r.Clock.Now())
 		if later := r.later(fw, result.Status); later > 0 {
-			result.Again = soonest(result.Again, later)
+			result.RequeueAfter = soonest(result.RequeueAfter, later)
 		} else if goesOn, err = r.writeStatus(ctx, fw, result.Status, result.GoesOn); err != nil {
 			if conflict(err) {
 				return ctrl.Result{}, false, err
@@ -58,7 +58,7 @@ func (r *Reconciler) finish(ctx context.Context, fw *v1alpha1.FleetWorkload, res
 	if err := r.forget(ctx, fw, result.Forget); err != nil {
 		return ctrl.Result{}, false, errors.Join(result.Err, err)
 	}
-	return ctrl.Result{RequeueAfter: result.Again}, goesOn, result.Err
+	return ctrl.Result{RequeueAfter: result.RequeueAfter}, goesOn, result.Err
 }
 
 // outdated is why an order was refused because something has changed since it was read; nil when none was.

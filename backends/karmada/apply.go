@@ -52,7 +52,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 		}
 	}
 	if behind, err := d.behind(ctx, desired.Query, live); err != nil || behind != "" {
-		return backends.Progress{Waiting: behind, Again: expectations.Patience}, err
+		return backends.Progress{Waiting: behind, RequeueAfter: expectations.Patience}, err
 	}
 	if waiting, err := d.installer.install(ctx, d.cache, d.client, desired.Workload.GVK); err != nil || waiting != "" {
 		return backends.Progress{Waiting: waiting}, err
@@ -115,7 +115,7 @@ func (d *Driver) advance(
 	if step.waiting != "" {
 		waiting = append([]string{step.waiting}, waiting...)
 	}
-	return backends.Progress{Done: len(waiting) == 0, Waiting: brief.Clauses(waiting, mostNamed), Again: backends.Sooner(backends.Sooner(again, seenBy), seenCompanionWorkBy)}, err
+	return backends.Progress{Done: len(waiting) == 0, Waiting: brief.Clauses(waiting, mostNamed), RequeueAfter: backends.Sooner(backends.Sooner(again, seenBy), seenCompanionWorkBy)}, err
 }
 
 // removedOf are the clusters that the workload is to be taken off.

@@ -170,7 +170,7 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	}
 	live = live.own(query)
 	if behind, err := d.behind(ctx, query, live); err != nil || behind != "" {
-		return backends.Progress{Waiting: behind, Again: expectations.Patience}, err
+		return backends.Progress{Waiting: behind, RequeueAfter: expectations.Patience}, err
 	}
 	if unseen, err := d.showAgain(ctx, query, live); err != nil || unseen != "" {
 		return backends.Progress{Waiting: unseen}, err
@@ -204,7 +204,7 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if waiting == "" {
 		d.watches.forget(query)
 	}
-	return backends.Progress{Done: waiting == "", Waiting: waiting, Again: again}, nil
+	return backends.Progress{Done: waiting == "", Waiting: waiting, RequeueAfter: again}, nil
 }
 
 // clusters returns Karmada's clusters as cached; they must not be changed.

@@ -479,8 +479,8 @@ func TestUnseen(t *testing.T) {
 			if !strings.Contains(progress.Waiting, want) {
 				return progress.Waiting
 			}
-			if progress.Again <= 0 || progress.Again > unseenFor {
-				t.Errorf("looked at again after %s", progress.Again)
+			if progress.RequeueAfter <= 0 || progress.RequeueAfter > unseenFor {
+				t.Errorf("looked at again after %s", progress.RequeueAfter)
 			}
 			return ""
 		})

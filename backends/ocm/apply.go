@@ -45,7 +45,7 @@ func (d *Driver) Apply(ctx context.Context, desired backends.Desired) (backends.
 // lookingAgain looks again when the cache is behind: what it is to show may have gone before it was there, and then no event comes.
 func lookingAgain(p backends.Progress, behind bool) backends.Progress {
 	if behind {
-		p.Again = expectations.Patience
+		p.RequeueAfter = expectations.Patience
 	}
 	return p
 }

@@ -195,8 +195,8 @@ func (q *Queue[T]) Len() int { return q.waiting }
 // Hold keeps what is new waiting in the namespaces that held tells, until the next Hold. Nil holds back nothing.
 func (q *Queue[T]) Hold(held func(namespace string) bool) { q.held = held }
 
-// closes tells which stages of a namespace have to wait.
-func (q *Queue[T]) closes(l *line[T]) closed {
+// closedFor tells which stages of a namespace have to wait.
+func (q *Queue[T]) closedFor(l *line[T]) closed {
 	return closed{others: q.urgent > 0 && l.others >= q.mostOthers, news: q.held != nil && q.held(l.namespace)}
 }
 
@@ -211,7 +211,7 @@ func (q *Queue[T]) Pop() T {
 		turn = q.turns.Front()
 	}
 	l := turn.Value.(*line[T])
-	item, stage := l.pop(q.closes(l))
+	item, stage := l.pop(q.closedFor(l))
 	q.given[item] = stage
 	if stage == Other {
 		l.others++
@@ -255,7 +255,7 @@ func (q *Queue[T]) next() *list.Element {
 	}
 	for turn := q.turns.Front(); turn != nil; turn = turn.Next() {
 		l := turn.Value.(*line[T])
-		if _, open := l.next(q.closes(l)); open && l.workers <= 2*(q.free-1) {
+		if _, open := l.next(q.closedFor(l)); open && l.workers <= 2*(q.free-1) {
 			return turn
 		}
 	}

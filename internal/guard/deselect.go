@@ -41,8 +41,8 @@ type Deselected struct {
 	Vanished map[string]int32
 	// Record remembers since when clusters are missing; nil when there was none.
 	Record *v1alpha1.PlacementRecord
-	// Again is after what time the answer may be another one; 0 when time alone changes nothing.
-	Again time.Duration
+	// RequeueAfter is after what time the answer may be another one; 0 when time alone changes nothing.
+	RequeueAfter time.Duration
 }
 
 // Deselect goes on with clusters that the backend has stopped choosing only a moment ago.
@@ -72,7 +72,7 @@ func Deselect(record *v1alpha1.PlacementRecord, asked Asked, s Selection) Desele
 		if left <= 0 {
 			continue
 		}
-		d.Again = backends.Sooner(d.Again, left)
+		d.RequeueAfter = backends.Sooner(d.RequeueAfter, left)
 		if !known || edited && !matches { // an edit divides over what it chooses
 			d.Vanished[row.Name] = *row.Replicas
 			continue
@@ -94,7 +94,7 @@ func (d *Deselected) unrecorded(s Selection) {
 		}
 		switch n := s.Runs[name]; {
 		case d.Record == nil:
-			d.Vanished[name], d.Again = n, Patience
+			d.Vanished[name], d.RequeueAfter = n, Patience
 		case !slices.ContainsFunc(d.Record.Clusters, func(c v1alpha1.ClusterShare) bool { return c.Name == name }):
 			d.Record.Clusters = append(d.Record.Clusters, v1alpha1.ClusterShare{Name: name, Replicas: &n, Baseline: &n})
 		}

@@ -418,7 +418,7 @@ func TestDeselect(t *testing.T) {
 		})
 	}
 	first := ask(record, asked, 0, "a", "a")
-	if !slices.Equal(first.Clusters, []string{"a", "b"}) || !slices.Equal(first.Missing, []string{"b"}) || first.Again != Patience {
+	if !slices.Equal(first.Clusters, []string{"a", "b"}) || !slices.Equal(first.Missing, []string{"b"}) || first.RequeueAfter != Patience {
 		t.Errorf("a moment ago: %+v", first)
 	}
 	if record.Clusters[1].DeselectedAt != nil {
@@ -456,7 +456,7 @@ func TestUnrecordedAndUnlisted(t *testing.T) {
 	}
 	want := replicas(t, "gone:3")
 	first := ask(nil, 0)
-	if !maps.Equal(first.Vanished, want) || first.Again != Patience || first.Record != nil {
+	if !maps.Equal(first.Vanished, want) || first.RequeueAfter != Patience || first.Record != nil {
 		t.Errorf("without a record: %+v", first)
 	}
 	record, removal := Check(In{Asked: asked, Runs: runs, Next: replicas(t, "a:2 gone:3"), Chosen: []string{"a"}, MaxPercent: 50})
@@ -464,7 +464,7 @@ func TestUnrecordedAndUnlisted(t *testing.T) {
 		t.Fatalf("%+v", removal)
 	}
 	second := ask(&record, time.Second)
-	if !maps.Equal(second.Vanished, want) || second.Again != Patience {
+	if !maps.Equal(second.Vanished, want) || second.RequeueAfter != Patience {
 		t.Errorf("with the first record: %+v", second)
 	}
 	if late := ask(second.Record, time.Second+Patience); len(late.Vanished) != 0 {

@@ -174,7 +174,7 @@ func TestDeselectLooksAgainAtTheFirstEnd(t *testing.T) {
 	fleet := backends.Fleet{Clusters: []backends.Cluster{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}}
 	s := Selection{Clusters: []string{"d"}, Matching: []string{"d"}, Fleet: fleet, Now: metav1.NewTime(now)}
 	got := Deselect(recorded(6, a, b, c), Asked{Clusters: "all"}, s)
-	if got.Again != Patience-20*time.Second || !slices.Equal(got.Missing, []string{"a", "b", "c"}) || len(got.Vanished) != 0 {
+	if got.RequeueAfter != Patience-20*time.Second || !slices.Equal(got.Missing, []string{"a", "b", "c"}) || len(got.Vanished) != 0 {
 		t.Errorf("%+v", got)
 	}
 	got = Deselect(recorded(6, a, b, c), Asked{Clusters: "most"}, s)

@@ -121,8 +121,8 @@ type Orders struct {
 	Ended bool
 	// Overdue says what keeps the first wave from beginning after its time is up; the migration waits on.
 	Overdue string
-	// Again is after what time the answer may be another one although nothing has happened; 0 when it is not.
-	Again time.Duration
+	// RequeueAfter is after what time the answer may be another one although nothing has happened; 0 when it is not.
+	RequeueAfter time.Duration
 }
 
 // Decide takes the record one step further and says what follows from it. The record is to be written before the orders
@@ -669,7 +669,7 @@ func at(t time.Time) *metav1.Time {
 
 // orders are what the backends are to do now.
 func (d *decision) orders() Orders {
-	o := Orders{Ended: d.ended, Overdue: d.overdue, Again: d.again}
+	o := Orders{Ended: d.ended, Overdue: d.overdue, RequeueAfter: d.again}
 	switch d.rec.Phase {
 	case v1alpha1.MigrationPhaseShadowing, v1alpha1.MigrationPhaseHandingOver, v1alpha1.MigrationPhaseVerifying,
 		v1alpha1.MigrationPhaseRolledBack:

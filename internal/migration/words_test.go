@@ -96,14 +96,14 @@ func TestWhatIsOverdueIsSaid(t *testing.T) {
 		2 * timeout:           {0, "cluster m1: not within 10m0s: the new backend has no object with this manifest yet"},
 	} {
 		rec, orders := Decide(begun(v1alpha1.MigrationPhaseShadowing, now), input(after, p))
-		if rec.Phase != v1alpha1.MigrationPhaseShadowing || orders.Again != want.again || orders.Overdue != want.says {
-			t.Errorf("after %s: %s, again after %s, %q", after, rec.Phase, orders.Again, orders.Overdue)
+		if rec.Phase != v1alpha1.MigrationPhaseShadowing || orders.RequeueAfter != want.again || orders.Overdue != want.says {
+			t.Errorf("after %s: %s, again after %s, %q", after, rec.Phase, orders.RequeueAfter, orders.Overdue)
 		}
 	}
 	untimed := begun(v1alpha1.MigrationPhaseShadowing, now)
 	untimed.WaveStartedAt = nil
-	if rec, orders := Decide(untimed, input(time.Hour, p)); orders.Again != timeout || rec.WaveStartedAt == nil {
-		t.Errorf("time begins when it is looked at first: again after %s", orders.Again)
+	if rec, orders := Decide(untimed, input(time.Hour, p)); orders.RequeueAfter != timeout || rec.WaveStartedAt == nil {
+		t.Errorf("time begins when it is looked at first: again after %s", orders.RequeueAfter)
 	}
 }
 
@@ -161,8 +161,8 @@ func TestWhatAWaveWaitsFor(t *testing.T) {
 			want = v1alpha1.MigrationPhaseHandingOver
 		}
 		next, orders := Decide(rec, input(time.Minute, p))
-		if next.Phase != want || next.Clusters[0].Message != c.want || c.want != "" && orders.Again != timeout-time.Minute {
-			t.Errorf("%s: %s, %q, again after %s", name, next.Phase, next.Clusters[0].Message, orders.Again)
+		if next.Phase != want || next.Clusters[0].Message != c.want || c.want != "" && orders.RequeueAfter != timeout-time.Minute {
+			t.Errorf("%s: %s, %q, again after %s", name, next.Phase, next.Clusters[0].Message, orders.RequeueAfter)
 		}
 		if late, _ := Decide(rec, input(timeout, p)); c.want != "" && late.Failure != "cluster m1: not within 10m0s: "+c.want {
 			t.Errorf("%s, too long: %s, %q", name, late.Phase, late.Failure)
@@ -209,8 +209,8 @@ func TestAFreezeCostsAWaveNoTime(t *testing.T) {
 	}
 	pass(4*time.Minute, "b")
 	pass(50*time.Minute, "b")
-	if orders := pass(64*time.Minute, ""); rec.Failure != "" || orders.Again != 6*time.Minute {
-		t.Errorf("%q, again after %s", rec.Failure, orders.Again)
+	if orders := pass(64*time.Minute, ""); rec.Failure != "" || orders.RequeueAfter != 6*time.Minute {
+		t.Errorf("%q, again after %s", rec.Failure, orders.RequeueAfter)
 	}
 	if pass(70*time.Minute, ""); rec.Failure == "" {
 		t.Error("it never ends")
@@ -242,8 +242,8 @@ func TestASoakIsAsLongAsAsked(t *testing.T) {
 		soak - time.Second: {v1alpha1.MigrationPhaseVerifying, time.Second},
 		soak:               {v1alpha1.MigrationPhaseReleasing, 0},
 	} {
-		if next, orders := Decide(rec, input(after, p)); next.Phase != want.phase || orders.Again != want.again {
-			t.Errorf("after %s: %s, again after %s", after, next.Phase, orders.Again)
+		if next, orders := Decide(rec, input(after, p)); next.Phase != want.phase || orders.RequeueAfter != want.again {
+			t.Errorf("after %s: %s, again after %s", after, next.Phase, orders.RequeueAfter)
 		}
 	}
 	late := p
@@ -252,8 +252,8 @@ func TestASoakIsAsLongAsAsked(t *testing.T) {
 		soak: "", soak + timeout - time.Second: "", soak + timeout: "cluster m1: not within 10m0s after its soak: 3 pods are ready; before it were 4",
 	} {
 		next, orders := Decide(rec, input(after, late))
-		if next.Failure != failure || failure == "" && orders.Again != soak+timeout-after {
-			t.Errorf("late after %s: %q, again after %s", after, next.Failure, orders.Again)
+		if next.Failure != failure || failure == "" && orders.RequeueAfter != soak+timeout-after {
+			t.Errorf("late after %s: %q, again after %s", after, next.Failure, orders.RequeueAfter)
 		}
 	}
 	silent := p
@@ -263,8 +263,8 @@ func TestASoakIsAsLongAsAsked(t *testing.T) {
 	}
 	unwatched := rec
 	unwatched.PassingSince = nil
-	if next, orders := Decide(unwatched, input(time.Hour, p)); next.Phase != v1alpha1.MigrationPhaseVerifying || orders.Again != soak {
-		t.Errorf("a soak that begins: %s, again after %s", next.Phase, orders.Again)
+	if next, orders := Decide(unwatched, input(time.Hour, p)); next.Phase != v1alpha1.MigrationPhaseVerifying || orders.RequeueAfter != soak {
+		t.Errorf("a soak that begins: %s, again after %s", next.Phase, orders.RequeueAfter)
 	}
 }
 

@@ -102,8 +102,8 @@ func TestHistoryHoldsNothingUp(t *testing.T) {
 	d := shipping(t, func(*v1alpha1.FleetWorkload) {})
 	d.Remembered(nil, errors.New("exceeded quota"))
 	result := d.Conclude(map[string]Outcome{"one": {}})
-	if result.Err != nil || result.Again == 0 || result.Again > lookAnyway || result.Status.SpecRevision != nil {
-		t.Errorf("it ends with %v, again after %s, and %+v on record", result.Err, result.Again, result.Status.SpecRevision)
+	if result.Err != nil || result.RequeueAfter == 0 || result.RequeueAfter > lookAnyway || result.Status.SpecRevision != nil {
+		t.Errorf("it ends with %v, again after %s, and %+v on record", result.Err, result.RequeueAfter, result.Status.SpecRevision)
 	}
 	for _, c := range result.Status.Conditions {
 		if strings.Contains(c.Message, "quota") {
@@ -113,7 +113,7 @@ func TestHistoryHoldsNothingUp(t *testing.T) {
 	d = shipping(t, func(*v1alpha1.FleetWorkload) {})
 	record := &v1alpha1.SpecRevision{Name: d.History.Name, Number: pointer.To(int64(1)), Older: pointer.To(int32(0))}
 	d.Remembered(record, nil)
-	if result := d.Conclude(map[string]Outcome{"one": {}}); result.Again != 0 || result.Status.SpecRevision != record {
-		t.Errorf("once it is kept: again after %s, and %+v on record", result.Again, result.Status.SpecRevision)
+	if result := d.Conclude(map[string]Outcome{"one": {}}); result.RequeueAfter != 0 || result.Status.SpecRevision != record {
+		t.Errorf("once it is kept: again after %s, and %+v on record", result.RequeueAfter, result.Status.SpecRevision)
 	}
 }

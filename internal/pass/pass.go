@@ -262,8 +262,8 @@ type Result struct {
 	Keep   *KeptSpec
 	Forget string
 	Turn   TurnChange
-	// Again is when to look again although nothing has happened; 0 when time alone changes nothing.
-	Again time.Duration
+	// RequeueAfter is when to look again although nothing has happened; 0 when time alone changes nothing.
+	RequeueAfter time.Duration
 	// Err is a failure that is tried again soon, and later each time.
 	Err error
 }
@@ -495,7 +495,7 @@ func (d *Decision) concludeApply(outcomes map[string]Outcome) error {
 		}
 		return fmt.Errorf("apply: %w", done.Err)
 	}
-	d.waiting, d.again = done.Progress.Waiting, backends.Sooner(d.again, done.Progress.Again)
+	d.waiting, d.again = done.Progress.Waiting, backends.Sooner(d.again, done.Progress.RequeueAfter)
 	if len(d.placed.probed) > 0 {
 		d.waiting = d.awaitsProbe(done.Progress.Waiting)
 	}

@@ -50,7 +50,7 @@ func (d *Decision) result() Result {
 		if backends.Filling(d.err) {
 			again = LookAgain // the backend tells when all is read
 		}
-		return Result{Unchanged: true, Again: again, Turn: d.end.Turn}
+		return Result{Unchanged: true, RequeueAfter: again, Turn: d.end.Turn}
 	}
 	problem, next := problemOf(d.err, d.backend)
 	out := d.end
@@ -67,9 +67,9 @@ func (d *Decision) result() Result {
 	case retryWithBackoff:
 		out.Err = d.err
 	case retryLater:
-		out.Again = LookAgain
+		out.RequeueAfter = LookAgain
 	default:
-		out.Again = d.lookAgain()
+		out.RequeueAfter = d.lookAgain()
 	}
 	return out
 }
@@ -102,9 +102,9 @@ func (d *Decision) lookAgain() time.Duration {
 	}
 	switch {
 	case d.handOver != nil:
-		return backends.Sooner(d.handOver.orders.Again, again)
+		return backends.Sooner(d.handOver.orders.RequeueAfter, again)
 	case d.placed.choice != nil:
-		return backends.Sooner(d.placed.choice.Again, again)
+		return backends.Sooner(d.placed.choice.RequeueAfter, again)
 	default:
 		return again
 	}

@@ -67,11 +67,11 @@ func TestWhenItLooksAgain(t *testing.T) {
 		"it waits for a backend":    {change: func(d *Decision) { d.waiting = "an agent" }, least: 30 * time.Second, top: 2 * time.Minute},
 		"it waits for its turn":     {change: waitsForTurn, least: 2 * time.Minute, top: 10 * time.Minute},
 		"it waits for both":         {change: func(d *Decision) { waitsForTurn(d); d.waiting = "its turn" }, least: 2 * time.Minute, top: 10 * time.Minute},
-		"a cluster may be given up": {change: func(d *Decision) { d.placed.choice = &placement.Choice{Again: time.Second} }, least: time.Second, top: time.Second},
+		"a cluster may be given up": {change: func(d *Decision) { d.placed.choice = &placement.Choice{RequeueAfter: time.Second} }, least: time.Second, top: time.Second},
 		"a removal may be over":     {change: func(d *Decision) { d.again = 2 * time.Second }, least: 2 * time.Second, top: 2 * time.Second},
 		"a wave may have soaked": {change: func(d *Decision) {
-			d.handOver = &handOver{orders: migration.Orders{Again: time.Second}}
-			d.placed.choice = &placement.Choice{Again: time.Millisecond}
+			d.handOver = &handOver{orders: migration.Orders{RequeueAfter: time.Second}}
+			d.placed.choice = &placement.Choice{RequeueAfter: time.Millisecond}
 		}, least: time.Second, top: time.Second},
 		"the spec is wrong":            {err: refusal(backends.CodeInvalidTemplate)},
 		"a right is missing":           {err: refusal(backends.CodeForbidden), least: 5 * time.Second, top: time.Minute},
@@ -91,8 +91,8 @@ func TestWhenItLooksAgain(t *testing.T) {
 			test.change(d)
 		}
 		got := d.result()
-		if got.Again < test.least || got.Again > test.top || (got.Err != nil) != test.backsOff {
-			t.Errorf("%s: after %s, %v", name, got.Again, got.Err)
+		if got.RequeueAfter < test.least || got.RequeueAfter > test.top || (got.Err != nil) != test.backsOff {
+			t.Errorf("%s: after %s, %v", name, got.RequeueAfter, got.Err)
 		}
 		if unchanged := test.starting && backends.CodeOf(test.err) == backends.CodeNotReady || test.filling && backends.Filling(test.err); got.Unchanged != unchanged {
 			t.Errorf("%s: the status stays: %v", name, got.Unchanged)

@@ -54,8 +54,8 @@ type Choice struct {
 	GivenUp []string
 	// Message says what was left out and why, for a person.
 	Message string
-	// Again is after what time the choice may be another one; 0 when time alone changes nothing.
-	Again time.Duration
+	// RequeueAfter is after what time the choice may be another one; 0 when time alone changes nothing.
+	RequeueAfter time.Duration
 }
 
 func selectorOf(s *v1alpha1.ClusterSelector) v1alpha1.ClusterSelector {
@@ -106,13 +106,13 @@ func Choose(p v1alpha1.Placement, s Situation) (Choice, error) {
 	case unmet != nil:
 		return Choice{}, unmet
 	default:
-		return Choice{Message: strings.Join(slices.Compact(none), "; "), Again: again}, nil
+		return Choice{Message: strings.Join(slices.Compact(none), "; "), RequeueAfter: again}, nil
 	}
 }
 
 // complete adds what is lost in any group and not chosen.
 func complete(p v1alpha1.Placement, s Situation, c Choice, again time.Duration) Choice {
-	c.Again = again
+	c.RequeueAfter = again
 	if p.Failover == nil {
 		return c
 	}
@@ -126,7 +126,7 @@ func complete(p v1alpha1.Placement, s Situation, c Choice, again time.Duration) 
 			c.GivenUp = append(c.GivenUp, name)
 		}
 	}
-	c.Again = backends.Sooner(again, t.again)
+	c.RequeueAfter = backends.Sooner(again, t.again)
 	return c
 }
 

@@ -206,8 +206,8 @@ func TestChoose(t *testing.T) {
 			if text != c.want {
 				t.Errorf("got %q, want %q", text, c.want)
 			}
-			if !strings.Contains(got.Message, c.says) || got.Again != c.again {
-				t.Errorf("message %q, again %s", got.Message, got.Again)
+			if !strings.Contains(got.Message, c.says) || got.RequeueAfter != c.again {
+				t.Errorf("message %q, again %s", got.Message, got.RequeueAfter)
 			}
 		})
 	}

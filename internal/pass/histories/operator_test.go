@@ -323,7 +323,7 @@ func (w *world) finish(s *slot, info *passInfo, result pass.Result, failed error
 	if failed == nil {
 		failed = result.Err
 	}
-	return result.Again, failed
+	return result.RequeueAfter, failed
 }
 
 func orDied(w *world, err error) error {
