@@ -19,7 +19,8 @@ import (
 // sizeField is, in our cache, the size of a ManifestWork's status that is too large to be kept; there is nothing else in the status then.
 const sizeField = "fleetworkload.io/size"
 
-// createdField is, in our cache, when a ManifestWork was created. Its metadata has eight fields without that, which a map holds in half the memory of nine.
+// createdField is, in our cache, when a ManifestWork was created, or empty; only what is packed has it. Its metadata has eight fields without that,
+// which a map holds in half the memory of nine.
 const createdField = "fleetworkload.io/created"
 
 // createdAt is when a ManifestWork was created, from the cache or from the hub.
@@ -39,12 +40,16 @@ func packManifestWork(works *interned.Values, obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
+	if _, packed := u.Object[createdField]; packed {
+		return u, nil // client-go calls this twice with each object of a first list
+	}
+	u.Object[createdField], _, _ = unstructured.NestedString(u.Object, "metadata", "creationTimestamp")
 	caches.KeepOwnFields(u)
 	withoutTimes(u.Object["metadata"], "managedFields", "time")
 	if status, is := u.Object["status"].(map[string]any); is {
 		if size := sizeOf(status); size > backends.MostReported(1) {
 			u.Object["status"] = map[string]any{sizeField: int64(size)}
-		} else if status[sizeField] == nil { // client-go may call this twice with one object
+		} else {
 			u.Object["status"] = packStatus(works, status)
 		}
 	}
@@ -53,10 +58,7 @@ func packManifestWork(works *interned.Values, obj any) (any, error) {
 	}
 	if metadata, is := u.Object["metadata"].(map[string]any); is {
 		delete(metadata, "finalizers") // nobody asks
-		if created, has := metadata["creationTimestamp"]; has {
-			u.Object[createdField] = created
-			delete(metadata, "creationTimestamp")
-		}
+		delete(metadata, "creationTimestamp")
 		for _, key := range []string{"namespace", "name"} {
 			if name, named := metadata[key].(string); named {
 				metadata[key] = unique.Make(name).Value()
