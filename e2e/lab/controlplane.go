@@ -108,6 +108,8 @@ type apiServer struct {
 	tokens string
 	// withoutAdmission are admission plugins to switch off.
 	withoutAdmission []string
+	// args are further arguments.
+	args []string
 }
 
 // apiServerUnit is the kube-apiserver of a cluster.
@@ -148,6 +150,7 @@ func (f *Fleet) apiServerUnit(s apiServer) (unit, error) {
 	if len(s.withoutAdmission) > 0 {
 		args = append(args, "--disable-admission-plugins="+strings.Join(s.withoutAdmission, ","))
 	}
+	args = append(args, s.args...)
 	return unit{
 		name:  name,
 		needs: []string{"etcd"},

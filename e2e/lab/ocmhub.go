@@ -58,7 +58,11 @@ func (f *Fleet) ocmHubUnits() ([]unit, error) {
 		return nil, err
 	}
 	units, err = collect(units,
-		func() (unit, error) { return f.apiServerUnit(apiServer{cluster: Hub}) },
+		func() (unit, error) {
+			// Every five minutes an API server reads all that is in etcd, to check its caches. With 100,000 objects that takes one of two cores for a
+			// minute, from whoever is measured just then.
+			return f.apiServerUnit(apiServer{cluster: Hub, args: []string{"--feature-gates=DetectCacheInconsistency=false"}})
+		},
 		func() (unit, error) {
 			// What goes with its owner, such as a Placement's decisions, is collected. Namespaces stay bare.
 			return f.controllerManagerUnit(controllerManager{cluster: Hub, controllers: "garbage-collector-controller"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,9 +32,11 @@ type scale struct {
 	// seen is for steps with many FleetWorkloads, and changed for one change at a time beside them.
 	seen, changed *sight
 	names         []string
-	rest          time.Duration
-	progress      io.Writer
-	lines         []scaleLine
+	// one is how long each change took that was made by itself, at rest.
+	one      []time.Duration
+	rest     time.Duration
+	progress io.Writer
+	lines    []scaleLine
 }
 
 // scaleSize reads how many FleetWorkloads on how many clusters, such as 300x100.
@@ -164,51 +167,59 @@ func (s *scale) available(ctx context.Context, available metav1.ConditionStatus)
 	return s.hub.Status().Update(ctx, cluster)
 }
 
-// mostChanges is how many FleetWorkloads are changed one after the other.
-const mostChanges = 20
+const (
+	// mostChanges is how many FleetWorkloads are changed one after the other.
+	mostChanges = 20
+	// besideImage is what they have after the change beside a lost cluster.
+	besideImage = secondImage + "-beside"
+)
+
+// changing are the FleetWorkloads that are changed one after the other.
+func (s *scale) changing() []string {
+	return s.names[len(s.names)-min(mostChanges, len(s.names)):]
+}
 
 // changeBesideALostOne changes FleetWorkloads one after the other, at rest and while the statuses of all are to say that a cluster is lost.
 func (s *scale) changeBesideALostOne(ctx context.Context) error {
-	atRest, err := s.slowestChange(ctx, secondImage+"-next", metav1.ConditionTrue, len(s.hub.clusters))
-	if err != nil {
+	var err error
+	if s.one, err = s.changes(ctx, secondImage+"-next", metav1.ConditionTrue, len(s.hub.clusters)); err != nil {
 		return err
 	}
-	var beside time.Duration
+	var beside []time.Duration
 	_, err = s.step(ctx, "lost, changed", s.names, metav1.ConditionFalse, func(ctx context.Context) error {
 		if err := s.available(ctx, metav1.ConditionUnknown); err != nil {
 			return err
 		}
-		beside, err = s.slowestChange(ctx, secondImage+"-beside", metav1.ConditionFalse, len(s.hub.clusters)-1)
+		beside, err = s.changes(ctx, besideImage, metav1.ConditionFalse, len(s.hub.clusters)-1)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.line("the slowest change beside a lost cluster, of the slowest at rest", beside.Seconds()/atRest.Seconds(), 2)
+	s.line("the slowest change beside a lost cluster, of the slowest at rest", slices.Max(beside).Seconds()/slices.Max(s.one).Seconds(), 2)
 	_, err = s.step(ctx, "back", s.names, metav1.ConditionTrue, func(ctx context.Context) error { return s.available(ctx, metav1.ConditionTrue) })
 	return err
 }
 
-// slowestChange changes images one after the other, each until so many clusters have it and the status says so.
-func (s *scale) slowestChange(ctx context.Context, image string, ready metav1.ConditionStatus, applied int) (slowest time.Duration, err error) {
-	changed := s.names[len(s.names)-min(mostChanges, len(s.names)):]
-	for _, name := range changed {
+// changes changes images one after the other, each until so many clusters have it and the status says so.
+func (s *scale) changes(ctx context.Context, image string, ready metav1.ConditionStatus, applied int) (took []time.Duration, err error) {
+	for _, name := range s.changing() {
 		w := s.workload(name)
 		if err := s.hub.Get(ctx, client.ObjectKeyFromObject(w.workload), w.workload); err != nil {
-			return 0, fmt.Errorf("read FleetWorkload %s: %w", name, err)
+			return nil, fmt.Errorf("read FleetWorkload %s: %w", name, err)
 		}
 		start := time.Now()
 		s.changed.begin([]string{name}, ready, applied, w.workload.Generation)
 		if err := s.change(ctx, name, image); err != nil {
-			return 0, err
+			return nil, err
 		}
 		if err := s.changed.await(ctx, s.patience()); err != nil {
-			return 0, err
+			return nil, err
 		}
-		slowest = max(slowest, time.Since(start))
+		took = append(took, time.Since(start))
 	}
-	fmt.Fprintf(s.progress, "%-14s %s at most, for each of %d\n", "one change", slowest.Round(time.Millisecond), len(changed))
-	return slowest, nil
+	s.tell("one change", took)
+	return took, nil
 }
 
 func (s *scale) restart(ctx context.Context) error {

@@ -102,3 +102,46 @@ func (s *scale) parallel(ctx context.Context, n int, do func(ctx context.Context
 	})
 	return context.Cause(ctx)
 }
+
+// besideBareClient compares the changes that were made one by one with those of a bare client. The operator is stopped: it would put its own back.
+func (s *scale) besideBareClient(ctx context.Context) error {
+	if err := s.operator.stop(); err != nil {
+		return err
+	}
+	var took []time.Duration
+	for _, name := range s.changing() {
+		clock, err := s.changeByBareClient(ctx, name)
+		if err != nil {
+			return fmt.Errorf("change by a bare client: %w", err)
+		}
+		took = append(took, clock)
+	}
+	s.tell("by bare client", took)
+	s.line("one change, the median, beside a bare client", median(s.one).Seconds()/median(took).Seconds(), 1.5)
+	return nil
+}
+
+// changeByBareClient is how long a bare client takes for one FleetWorkload's ManifestWorks, until all clusters have answered.
+func (s *scale) changeByBareClient(ctx context.Context, name string) (time.Duration, error) {
+	m, err := readModel(ctx, s.hub, s.workload(name).workload)
+	if err != nil {
+		return 0, err
+	}
+	const image = secondImage + "-bare"
+	bare := &byBareClient{hub: s.hub, works: map[string]*workv1.ManifestWork{}, patches: map[string][]byte{}}
+	for _, work := range m.works {
+		if err := bare.add(work, besideImage, image); err != nil {
+			return 0, err
+		}
+	}
+	is := delivered(name, image)
+	all := s.members.expect(len(m.works), func(work *workv1.ManifestWork) bool { return is(work) && answered(work) })
+	start := time.Now()
+	if err := bare.change(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.members.awaitFor(ctx, all, s.patience()); err != nil {
+		return 0, err
+	}
+	return all.at.Sub(start), nil
+}

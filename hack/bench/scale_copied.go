@@ -50,7 +50,10 @@ func (s *scale) copied(ctx context.Context, clusters int) error {
 	if err := s.changeOf(ctx, "change one", s.names[:1]); err != nil {
 		return err
 	}
-	return s.loseOne(ctx)
+	if err := s.loseOne(ctx); err != nil {
+		return err
+	}
+	return s.besideBareClient(ctx)
 }
 
 // manifestWorks are stored by this name.

@@ -56,6 +56,12 @@ func (s *scale) always(name string, value, bar float64) {
 	s.lines = append(s.lines, scaleLine{name: name, value: value, bar: bar, always: true})
 }
 
+// tell prints how long each of several took that came one after the other.
+func (s *scale) tell(name string, took []time.Duration) {
+	fmt.Fprintf(s.progress, "%-14s %s by the median, %s at most, for each of %d\n", name, median(took).Round(time.Millisecond),
+		slices.Max(took).Round(time.Millisecond), len(took))
+}
+
 func (f scaleFigures) since(before scaleFigures) scaleFigures {
 	f.processor, f.passes = f.processor-before.processor, f.passes-before.passes
 	f.requests = maps.Clone(f.requests)

@@ -146,13 +146,20 @@ func (s *byBareClient) prepare(_ context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		s.works[work.Namespace] = copied
-		raw, err := json.Marshal(map[string]any{"spec": map[string]any{"workload": copied.Spec.Workload}})
-		if err != nil {
-			return fmt.Errorf("render patch for %s: %w", work.Namespace, err)
+		if err := s.add(copied, firstImage, secondImage); err != nil {
+			return err
 		}
-		s.patches[work.Namespace] = bytes.ReplaceAll(raw, []byte(firstImage), []byte(secondImage))
 	}
+	return nil
+}
+
+// add has a ManifestWork written, and its image changed.
+func (s *byBareClient) add(work *workv1.ManifestWork, from, to string) error {
+	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"workload": work.Spec.Workload}})
+	if err != nil {
+		return fmt.Errorf("render patch for %s: %w", work.Namespace, err)
+	}
+	s.works[work.Namespace], s.patches[work.Namespace] = work, bytes.ReplaceAll(raw, []byte(from), []byte(to))
 	return nil
 }
 
