@@ -59,11 +59,11 @@ type Runner interface {
 	Run(ctx context.Context, notify func(types.NamespacedName)) error
 }
 
-// Trier is a driver that can tell beforehand what stands against carrying a workload out.
-type Trier interface {
-	// Try lists, for a person, why Apply of desired would be refused or could not be carried out, as far as it can be told
+// DryRunner is a driver that can tell beforehand what stands against carrying a workload out.
+type DryRunner interface {
+	// DryRun lists, for a person, why Apply of desired would be refused or could not be carried out, as far as it can be told
 	// without a write: having the API server try a request (dry run) is none. It says nothing of what it cannot know.
-	Try(ctx context.Context, desired Desired) (against []string, err error)
+	DryRun(ctx context.Context, desired Desired) (against []string, err error)
 }
 
 // Bringer is a driver that can tell what a workload needs on clusters and has from the backend, by somebody else's doing.

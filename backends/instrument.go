@@ -123,15 +123,15 @@ func (d measured) Delete(ctx context.Context, query Query, policy v1alpha1.Delet
 	return d.Driver.Delete(ctx, query, policy)
 }
 
-// Try implements Trier; a driver that is none has nothing to say.
-func (d measured) Try(ctx context.Context, desired Desired) (against []string, err error) {
-	trier, is := d.Driver.(Trier)
+// DryRun implements DryRunner; a driver that is none has nothing to say.
+func (d measured) DryRun(ctx context.Context, desired Desired) (against []string, err error) {
+	runner, is := d.Driver.(DryRunner)
 	if !is {
 		return nil, nil
 	}
-	ctx, end := d.begin(ctx, "Try")
+	ctx, end := d.begin(ctx, "DryRun")
 	defer end(&err)
-	return trier.Try(ctx, desired)
+	return runner.DryRun(ctx, desired)
 }
 
 // Brought implements Bringer; a driver that is none brings nothing.

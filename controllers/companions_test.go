@@ -199,7 +199,7 @@ func TestWhatMayNotBeReadIsExplained(t *testing.T) {
 				w.backend.Step()
 			}
 			w.expect(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonDependencyForbidden, "configmaps", "leaveOut")
-			if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.LookAgain {
+			if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.RetryInterval {
 				t.Errorf("got %+v, %v", result, err)
 			}
 			w.sources.err = nil

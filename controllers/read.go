@@ -99,8 +99,8 @@ func (r *Reconciler) read(ctx context.Context, in *pass.In, reads pass.Reads) er
 		}
 		in.Rivals = &rivals
 	}
-	if reads.Trial != nil {
-		in.Trial = r.try(ctx, *reads.Trial)
+	if reads.Preflight != nil {
+		in.Preflight = r.preflight(ctx, *reads.Preflight)
 	}
 	if reads.Plan {
 		return r.plan(ctx, in)
@@ -206,24 +206,24 @@ func (r *Reconciler) rivals(ctx context.Context, fw *v1alpha1.FleetWorkload, rea
 	return slices.SortedFunc(maps.Values(found), func(a, b pass.Rival) int { return strings.Compare(a.String(), b.String()) }), nil
 }
 
-// try asks a driver what stands against an order.
-func (r *Reconciler) try(ctx context.Context, read pass.TrialRead) *pass.Trial {
+// preflight asks a driver what stands against an order.
+func (r *Reconciler) preflight(ctx context.Context, read pass.PreflightRead) *pass.Preflight {
 	driver, err := r.Backends.Driver(read.Backend)
 	if err != nil {
-		return &pass.Trial{Err: err}
+		return &pass.Preflight{Err: err}
 	}
-	trial := &pass.Trial{}
-	if trier, is := driver.(backends.Trier); is {
-		trial.Against, trial.Err = trier.Try(ctx, read.Desired)
+	preflight := &pass.Preflight{}
+	if runner, is := driver.(backends.DryRunner); is {
+		preflight.Against, preflight.Err = runner.DryRun(ctx, read.Desired)
 	}
-	if trial.Err == nil {
-		trial.Brought, trial.Err = r.brought(ctx, read)
+	if preflight.Err == nil {
+		preflight.Brought, preflight.Err = r.brought(ctx, read)
 	}
-	return trial
+	return preflight
 }
 
 // brought is what would go from the clusters with the backend that is left.
-func (r *Reconciler) brought(ctx context.Context, read pass.TrialRead) ([]backends.Dependent, error) {
+func (r *Reconciler) brought(ctx context.Context, read pass.PreflightRead) ([]backends.Dependent, error) {
 	driver, err := r.Backends.Driver(read.Source)
 	if err != nil {
 		return nil, fmt.Errorf("ask backend %s what goes with it: %w", read.Source, err)

@@ -23,7 +23,7 @@ func (s slow) Driver(string) (backends.Driver, error) {
 
 func TestAStatusOutlivesTheStartOfTheOperator(t *testing.T) {
 	outlivesTheStart(t, false, 20*time.Second, 2*time.Second)
-	outlivesTheStart(t, true, 10*time.Minute, pass.LookAgain)
+	outlivesTheStart(t, true, 10*time.Minute, pass.RetryInterval)
 }
 
 // outlivesTheStart wants a status to stay for the time of grace, and to be looked at again that soon.
@@ -48,7 +48,7 @@ func outlivesTheStart(t *testing.T, backend slow, grace, again time.Duration) {
 		clock.SetTime(clock.Now().Add(grace - time.Second))
 	}
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
-	if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.LookAgain {
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != pass.RetryInterval {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	w.expect(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonBackendNotReady, "not connected yet")

@@ -83,9 +83,9 @@ func (d *Driver) advance(
 		live.plain = true
 		live.plain = want.createsAtOnce(held, live) && d.isPlain(ctx, held.Query)
 	}
-	want, again := want.rescheduled(live, clusters, held.Query, now)
+	want, requeueAfter := want.rescheduled(live, clusters, held.Query, now)
 	step := decide(held, want, live)
-	again = backends.Sooner(again, step.again)
+	requeueAfter = backends.Sooner(requeueAfter, step.requeueAfter)
 	if len(step.writes) > 0 {
 		if err := d.prepare(ctx, held, want, live); err != nil {
 			return backends.Progress{}, err
@@ -99,7 +99,7 @@ func (d *Driver) advance(
 		if err != nil {
 			return backends.Progress{}, err
 		}
-		again = backends.Sooner(again, wait)
+		requeueAfter = backends.Sooner(requeueAfter, wait)
 		if why := d.failure(ctx, step.waiting, live); why != "" {
 			step.waiting += ", which fails: " + why
 		}
@@ -115,7 +115,7 @@ func (d *Driver) advance(
 	if step.waiting != "" {
 		waiting = append([]string{step.waiting}, waiting...)
 	}
-	return backends.Progress{Done: len(waiting) == 0, Waiting: brief.Clauses(waiting, mostNamed), RequeueAfter: backends.Sooner(backends.Sooner(again, seenBy), seenCompanionWorkBy)}, err
+	return backends.Progress{Done: len(waiting) == 0, Waiting: brief.Clauses(waiting, mostNamed), RequeueAfter: backends.Sooner(backends.Sooner(requeueAfter, seenBy), seenCompanionWorkBy)}, err
 }
 
 // removedOf are the clusters that the workload is to be taken off.

@@ -182,7 +182,7 @@ func waitingFor(desired backends.Desired, blocked map[string]string) backends.De
 // waits to be written. On a cluster that is only observed all of them stay as they are, until it is owned again.
 func (d *Driver) leaveCompanionWorks(
 	ctx context.Context, desired backends.Desired, removed map[string]bool, live currentState, fleet backends.Fleet, settled bool,
-) (waiting []string, again time.Duration, err error) {
+) (waiting []string, requeueAfter time.Duration, err error) {
 	companionWorks, err := d.companionWorksOf(ctx, desired.Key)
 	if err != nil || len(companionWorks) == 0 {
 		return nil, 0, err
@@ -218,13 +218,13 @@ func (d *Driver) leaveCompanionWorks(
 			continue
 		}
 		step, err := d.leaveCompanionWork(ctx, w, desired.Key, v1alpha1.DeletionPolicyDelete, fleet)
-		errs, again = append(errs, err), backends.Sooner(again, step.again)
+		errs, requeueAfter = append(errs, err), backends.Sooner(requeueAfter, step.requeueAfter)
 		if step.waiting != "" {
 			waiting = append(waiting, step.waiting)
 		}
 	}
 	slices.Sort(waiting)
-	return slices.Compact(waiting), again, errors.Join(errs...)
+	return slices.Compact(waiting), requeueAfter, errors.Join(errs...)
 }
 
 // stillNeeded tells whether the workload on a cluster may need what is no longer listed: until its newest manifest has arrived there, or,
@@ -299,7 +299,7 @@ func titleOf(w *workv1alpha1.Work) string {
 // deleteCompanionWorks lets go of all companions of a workload that is gone. It returns what is awaited.
 func (d *Driver) deleteCompanionWorks(
 	ctx context.Context, query backends.Query, policy v1alpha1.DeletionPolicy, fleet backends.Fleet,
-) (awaited string, again time.Duration, err error) {
+) (awaited string, requeueAfter time.Duration, err error) {
 	key := query.Key
 	companionWorks, err := d.companionWorksOf(ctx, key)
 	if err != nil {
@@ -312,7 +312,7 @@ func (d *Driver) deleteCompanionWorks(
 			w = withNeed(w, need.Owning(key, nil))
 		}
 		step, err := d.leaveCompanionWork(ctx, w, key, policy, fleet)
-		errs, again = append(errs, err), backends.Sooner(again, step.again)
+		errs, requeueAfter = append(errs, err), backends.Sooner(requeueAfter, step.requeueAfter)
 		if step.waiting != "" {
 			waiting = append(waiting, step.waiting)
 		}
@@ -326,7 +326,7 @@ func (d *Driver) deleteCompanionWorks(
 	case len(companionWorks) > 0 || unseen:
 		awaited = "the cache to show the companions"
 	}
-	return awaited, again, errors.Join(errs...)
+	return awaited, requeueAfter, errors.Join(errs...)
 }
 
 // unseenCompanionWorks tells whether a companion work was created a moment ago and is not in the cache yet.

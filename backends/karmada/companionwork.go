@@ -408,7 +408,7 @@ type leaveStep struct {
 	remove, release bool
 	waiting         string
 	// again is after what time the next step may be another one although nothing has happened; 0 when it is not.
-	again time.Duration
+	requeueAfter time.Duration
 }
 
 // nextLeaving takes one FleetWorkload off a companion work's users, and the companion off the cluster with the last of them.
@@ -453,7 +453,7 @@ func nextLeaving(
 		step.release = true
 	default:
 		if until, unseen := w.unseen(fleet, now); unseen && !orphan {
-			return leaveStep{waiting: unseenMessage([]string{w.cluster}, fleet), again: until}
+			return leaveStep{waiting: unseenMessage([]string{w.cluster}, fleet), requeueAfter: until}
 		}
 		step.remove = true
 	}

@@ -183,8 +183,8 @@ func (d deletion) dropTemplate(fleet backends.Fleet, now time.Time) decision {
 	if len(release) > 0 {
 		return decision{release: release, waiting: "Works to be released that were never dispatched"}
 	}
-	if unseen, again := live.unseen(fleet, now, d.leaves); len(unseen) > 0 {
-		return decision{waiting: unseenMessage(unseen, fleet), again: again}
+	if unseen, requeueAfter := live.unseen(fleet, now, d.leaves); len(unseen) > 0 {
+		return decision{waiting: unseenMessage(unseen, fleet), requeueAfter: requeueAfter}
 	}
 	return drop
 }

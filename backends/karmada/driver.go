@@ -54,7 +54,7 @@ type Driver struct {
 var (
 	_ backends.Driver    = (*Driver)(nil)
 	_ backends.Runner    = (*Driver)(nil)
-	_ backends.Trier     = (*Driver)(nil)
+	_ backends.DryRunner = (*Driver)(nil)
 	_ backends.Bringer   = (*Driver)(nil)
 	_ backends.Surveyor  = (*Driver)(nil)
 	_ backends.PodReader = (*Driver)(nil)
@@ -187,24 +187,24 @@ func (d *Driver) Delete(ctx context.Context, query backends.Query, policy v1alph
 	if err := d.carryOut(ctx, step); err != nil {
 		return backends.Progress{}, err
 	}
-	again := step.again
+	requeueAfter := step.requeueAfter
 	if len(step.writes) == 0 && step.waiting != "" {
 		wait, err := d.retell(ctx, live)
 		if err != nil {
 			return backends.Progress{}, err
 		}
-		again = backends.Sooner(again, wait)
+		requeueAfter = backends.Sooner(requeueAfter, wait)
 	}
 	waiting := step.waiting
 	if waiting == "" {
-		if waiting, again, err = d.deleteCompanionWorks(ctx, query, policy, toFleet(clusters)); err != nil {
+		if waiting, requeueAfter, err = d.deleteCompanionWorks(ctx, query, policy, toFleet(clusters)); err != nil {
 			return backends.Progress{}, err
 		}
 	}
 	if waiting == "" {
 		d.watches.forget(query)
 	}
-	return backends.Progress{Done: waiting == "", Waiting: waiting, RequeueAfter: again}, nil
+	return backends.Progress{Done: waiting == "", Waiting: waiting, RequeueAfter: requeueAfter}, nil
 }
 
 // clusters returns Karmada's clusters as cached; they must not be changed.

@@ -77,7 +77,7 @@ type decision struct {
 	discard []work
 	waiting string
 	// again is after what time the next step may be another one although nothing has happened; 0 when it is not.
-	again time.Duration
+	requeueAfter time.Duration
 }
 
 // decide tells the next step. It is pure; what it is given is not changed.
@@ -199,7 +199,7 @@ func (s state) create() decision {
 		// The template comes only once this has been seen: Karmada must not find it before the policy, or another policy
 		// may claim it.
 		d.writes = append(d.writes, write{object: policy})
-		d.waiting, d.again = "the PropagationPolicy to be seen", soon
+		d.waiting, d.requeueAfter = "the PropagationPolicy to be seen", soon
 		return d
 	}
 	if s.templateStale {

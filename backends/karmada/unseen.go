@@ -52,15 +52,15 @@ func (w work) unseen(fleet backends.Fleet, now time.Time) (until time.Duration, 
 }
 
 // unseen are the clusters of which Karmada must not take the Work away yet, those of some excepted, and when the first of them ends.
-func (l currentState) unseen(fleet backends.Fleet, now time.Time, except func(w work) bool) (clusters []string, again time.Duration) {
+func (l currentState) unseen(fleet backends.Fleet, now time.Time, except func(w work) bool) (clusters []string, requeueAfter time.Duration) {
 	for _, w := range l.works {
 		until, is := w.unseen(fleet, now)
 		if !is || except(w) {
 			continue
 		}
-		clusters, again = append(clusters, w.cluster), backends.Sooner(again, until)
+		clusters, requeueAfter = append(clusters, w.cluster), backends.Sooner(requeueAfter, until)
 	}
-	return clusters, again
+	return clusters, requeueAfter
 }
 
 // unseenMessage says what is awaited of them; a cluster out of contact may take long.

@@ -92,18 +92,18 @@ func TestNothingUnseenIsTakenAway(t *testing.T) {
 		live.works[i] = newWork(obj)
 	}
 	step := decideDelete(d.Query, "Delete", live, fleet, now)
-	if len(step.writes) > 0 || step.waiting != "Karmada to see what it has made on m1" || step.again != unseenFor {
+	if len(step.writes) > 0 || step.waiting != "Karmada to see what it has made on m1" || step.requeueAfter != unseenFor {
 		t.Errorf("%+v", step)
 	}
 	if step = decideDelete(d.Query, "Delete", live, fleet, now.Add(unseenFor)); len(step.writes) != 1 || !step.writes[0].remove {
 		t.Errorf("not after that time: %+v", step)
 	}
-	if step = decideDelete(d.Query, "Delete", live, fleetOf(metav1.ConditionFalse, "m1"), now); !strings.Contains(step.waiting, "out of contact: m1") || step.again != 0 {
+	if step = decideDelete(d.Query, "Delete", live, fleetOf(metav1.ConditionFalse, "m1"), now); !strings.Contains(step.waiting, "out of contact: m1") || step.requeueAfter != 0 {
 		t.Errorf("lost: %+v", step)
 	}
-	unseen, again := live.unseen(fleet, now, func(work) bool { return false })
-	if len(unseen) != 1 || again != unseenFor {
-		t.Fatalf("%v, %s", unseen, again)
+	unseen, requeueAfter := live.unseen(fleet, now, func(work) bool { return false })
+	if len(unseen) != 1 || requeueAfter != unseenFor {
+		t.Fatalf("%v, %s", unseen, requeueAfter)
 	}
 	less := desiredFor("r2", "pause:2", "Duplicated", share{cluster: "m2", replicas: 3})
 	removed := map[string]bool{"m1": true}
@@ -117,7 +117,7 @@ func TestNothingUnseenIsTakenAway(t *testing.T) {
 	key := testQuery().Key
 	made, _ := companionWorkOf(t, key)
 	made.Status.Conditions = live.works[0].Status.Conditions
-	if leave := nextLeaving(made, key, "Delete", fleet, now); leave.remove || leave.waiting == "" || leave.again != unseenFor {
+	if leave := nextLeaving(made, key, "Delete", fleet, now); leave.remove || leave.waiting == "" || leave.requeueAfter != unseenFor {
 		t.Errorf("%+v", leave)
 	}
 	if leave := nextLeaving(made, key, "Delete", fleet, now.Add(unseenFor)); !leave.remove {

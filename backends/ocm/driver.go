@@ -72,11 +72,11 @@ type Driver struct {
 }
 
 var (
-	_ backends.Driver   = (*Driver)(nil)
-	_ backends.Runner   = (*Driver)(nil)
-	_ backends.Trier    = (*Driver)(nil)
-	_ backends.Bringer  = (*Driver)(nil)
-	_ backends.Surveyor = (*Driver)(nil)
+	_ backends.Driver    = (*Driver)(nil)
+	_ backends.Runner    = (*Driver)(nil)
+	_ backends.DryRunner = (*Driver)(nil)
+	_ backends.Bringer   = (*Driver)(nil)
+	_ backends.Surveyor  = (*Driver)(nil)
 )
 
 // New makes a driver for the hub that cfg leads to. It sends nothing; Run fills the caches without which every method

@@ -73,7 +73,7 @@ func (f *fleet) follow(ctx context.Context, news <-chan fleetNews) (bulk.Outcome
 		select {
 		case <-ctx.Done():
 			return bulk.OutcomeInterrupted, nil
-		case <-after(step.RequeueAfter, f.picture.every()): // time passes for those that are stalled, and on a screen
+		case <-after(step.PollAfter, f.picture.every()): // time passes for those that are stalled, and on a screen
 		case n := <-news:
 			if n.err != nil {
 				return bulk.OutcomeInterrupted, n.err

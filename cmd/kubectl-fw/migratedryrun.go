@@ -175,8 +175,8 @@ func (r *rehearsal) read(in *pass.In, reads pass.Reads, unusable error) {
 	if turn := true; reads.Turn {
 		in.Turn = &turn
 	}
-	if reads.Trial != nil {
-		in.Trial = r.try(*reads.Trial)
+	if reads.Preflight != nil {
+		in.Preflight = r.preflight(*reads.Preflight)
 	}
 }
 
@@ -188,16 +188,16 @@ func (r *rehearsal) object(format string, args ...any) {
 	}
 }
 
-// try has the target's driver say what it could not write, and its API server what it would refuse; and the present one what would go with it.
-func (r *rehearsal) try(read pass.TrialRead) *pass.Trial {
-	trial := &pass.Trial{}
-	if _, trial.Err = r.target.rendered(read.Desired); trial.Err == nil && r.target.try != nil {
-		trial.Against, trial.Err = r.target.try(read.Desired)
+// preflight has the target's driver say what it could not write, and its API server what it would refuse; and the present one what would go with it.
+func (r *rehearsal) preflight(read pass.PreflightRead) *pass.Preflight {
+	preflight := &pass.Preflight{}
+	if _, preflight.Err = r.target.rendered(read.Desired); preflight.Err == nil && r.target.dryRun != nil {
+		preflight.Against, preflight.Err = r.target.dryRun(read.Desired)
 	}
-	if trial.Err == nil && r.from.brought != nil {
-		trial.Brought, trial.Err = r.from.brought(read.Desired.Workload, read.On)
+	if preflight.Err == nil && r.from.brought != nil {
+		preflight.Brought, preflight.Err = r.from.brought(read.Desired.Workload, read.On)
 	}
-	return trial
+	return preflight
 }
 
 // lookAtPresent tells what keeps the operator from a migration before it looks at the target.

@@ -167,8 +167,8 @@ type backend struct {
 	guards config.Guards
 	// observe asks the live backend what it has of a workload. It is nil offline.
 	observe func(backends.Query) (backends.Observation, error)
-	// try asks the live backend what stands against carrying a workload out. It is nil offline.
-	try func(backends.Desired) ([]string, error)
+	// dryRun asks the live backend what stands against carrying a workload out. It is nil offline.
+	dryRun func(backends.Desired) ([]string, error)
 	// brought asks the live backend what a workload needs on clusters and would lose with it. It is nil offline.
 	brought func(workload backends.Workload, clusters []string) ([]backends.Dependent, error)
 	// served asks the live backend what clusters serve of an API group. It is nil offline.

@@ -166,8 +166,8 @@ func (m *members) expect(want int, match func(*workv1.ManifestWork) bool) *expec
 	return e
 }
 
-// tell sends the first so many ManifestWorks that match from now on.
-func (m *members) tell(found chan<- *workv1.ManifestWork, want int, match func(*workv1.ManifestWork) bool) {
+// notify sends the first so many ManifestWorks that match from now on.
+func (m *members) notify(found chan<- *workv1.ManifestWork, want int, match func(*workv1.ManifestWork) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expected[&expectation{

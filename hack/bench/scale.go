@@ -218,7 +218,7 @@ func (s *scale) changes(ctx context.Context, image string, ready metav1.Conditio
 		}
 		took = append(took, time.Since(start))
 	}
-	s.tell("one change", took)
+	s.printMedian("one change", took)
 	return took, nil
 }
 

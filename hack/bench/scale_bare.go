@@ -61,7 +61,7 @@ func (s *scale) askAndDeliver(ctx context.Context, sides []*byAskingClient) erro
 		}
 	}
 	answers := make(chan *workv1.ManifestWork, pairs)
-	s.members.tell(answers, pairs, func(work *workv1.ManifestWork) bool {
+	s.members.notify(answers, pairs, func(work *workv1.ManifestWork) bool {
 		return work.Labels[v1alpha1.LabelManagedBy] == bareWriter && asks(work) && answered(work)
 	})
 	return s.parallel(ctx, 2*pairs, func(ctx context.Context, i int) error {
@@ -116,7 +116,7 @@ func (s *scale) besideBareClient(ctx context.Context) error {
 		}
 		took = append(took, clock)
 	}
-	s.tell("by bare client", took)
+	s.printMedian("by bare client", took)
 	s.line("one change, the median, beside a bare client", median(s.one).Seconds()/median(took).Seconds(), 1.5)
 	return nil
 }

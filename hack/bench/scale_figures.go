@@ -56,8 +56,8 @@ func (s *scale) always(name string, value, bar float64) {
 	s.lines = append(s.lines, scaleLine{name: name, value: value, bar: bar, always: true})
 }
 
-// tell prints how long each of several took that came one after the other.
-func (s *scale) tell(name string, took []time.Duration) {
+// printMedian prints how long each of several took that came one after the other.
+func (s *scale) printMedian(name string, took []time.Duration) {
 	fmt.Fprintf(s.progress, "%-14s %s by the median, %s at most, for each of %d\n", name, median(took).Round(time.Millisecond),
 		slices.Max(took).Round(time.Millisecond), len(took))
 }

@@ -219,7 +219,7 @@ func (s *byAskingClient) prepare(ctx context.Context, name string) error {
 func (s *byAskingClient) create(ctx context.Context) error {
 	answers := make(chan *workv1.ManifestWork, len(s.works))
 	name := s.works[s.hub.clusters[0]].Name
-	s.members.tell(answers, len(s.works), func(work *workv1.ManifestWork) bool {
+	s.members.notify(answers, len(s.works), func(work *workv1.ManifestWork) bool {
 		return work.Name == name && asks(work) && answered(work)
 	})
 	delivered := make(chan error, 1)

@@ -86,8 +86,8 @@ type Step struct {
 	Start *v1alpha1.FleetWorkload
 	// Over is true when nothing is awaited any more.
 	Over bool
-	// RequeueAfter is after what time to ask again although nothing has happened; 0 when that changes nothing.
-	RequeueAfter time.Duration
+	// PollAfter is after what time to ask again although nothing has happened; 0 when that changes nothing.
+	PollAfter time.Duration
 }
 
 // New begins with the FleetWorkloads that are to be moved, in the order in which they are to begin.
@@ -148,8 +148,8 @@ func (m *Migration) Next(now time.Time) Step {
 func (m *Migration) wait(now time.Time) (step Step) {
 	for _, e := range m.sorted(func(e *entry) bool { return !e.Until.IsZero() }) {
 		m.judge(e, now)
-		if left := e.Until.Sub(now); !e.Until.IsZero() && (step.RequeueAfter == 0 || left < step.RequeueAfter) {
-			step.RequeueAfter = left
+		if left := e.Until.Sub(now); !e.Until.IsZero() && (step.PollAfter == 0 || left < step.PollAfter) {
+			step.PollAfter = left
 		}
 	}
 	return step

@@ -113,16 +113,16 @@ func TestPatience(t *testing.T) {
 	r.start()
 	stalled := []change{asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseValidating), stalls(v1alpha1.ReasonMigrationNotPossible, noon)}
 	r.see("a", stalled...)
-	if step := r.Next(noon.Add(20 * time.Second)); step.RequeueAfter != 40*time.Second || r.Counts().Failed != 0 {
-		t.Errorf("it is asked again after %s, counts %+v", step.RequeueAfter, r.Counts())
+	if step := r.Next(noon.Add(20 * time.Second)); step.PollAfter != 40*time.Second || r.Counts().Failed != 0 {
+		t.Errorf("it is asked again after %s, counts %+v", step.PollAfter, r.Counts())
 	}
 	r.see("b", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseValidating), stalls(v1alpha1.ReasonMigrationNotPossible, noon.Add(-10*time.Second)))
-	if step := r.Next(noon.Add(20 * time.Second)); step.RequeueAfter != 30*time.Second {
-		t.Errorf("of two the patience with the one that is stalled longer ends first, and it is asked again after %s", step.RequeueAfter)
+	if step := r.Next(noon.Add(20 * time.Second)); step.PollAfter != 30*time.Second {
+		t.Errorf("of two the patience with the one that is stalled longer ends first, and it is asked again after %s", step.PollAfter)
 	}
 	r.see("b", asked, moves("karmada", "ocm", v1alpha1.MigrationPhaseShadowing))
 	r.News()
-	if step := r.Next(noon.Add(time.Minute)); step.Start != nil || step.RequeueAfter != 0 || r.Counts().Failed != 1 || !r.Stopped() {
+	if step := r.Next(noon.Add(time.Minute)); step.Start != nil || step.PollAfter != 0 || r.Counts().Failed != 1 || !r.Stopped() {
 		t.Errorf("step %+v, counts %+v", step, r.Counts())
 	}
 	if news := r.News(); len(news) != 1 || news[0].State != Failed || news[0].FleetWorkload.Name != "a" {

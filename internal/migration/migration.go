@@ -161,11 +161,11 @@ func fitMessages(clusters []v1alpha1.MigrationClusterStatus) {
 
 // decision is one pass of the machine.
 type decision struct {
-	rec     v1alpha1.MigrationStatus
-	in      Input
-	ended   bool
-	overdue string
-	again   time.Duration
+	rec          v1alpha1.MigrationStatus
+	in           Input
+	ended        bool
+	overdue      string
+	requeueAfter time.Duration
 }
 
 func (d *decision) freeze() {
@@ -251,7 +251,7 @@ func (d *decision) observe() {
 		d.rec.WaveStartedAt = at(d.in.Now)
 	}
 	if left := d.in.Timeout - d.in.Now.Sub(d.rec.WaveStartedAt.Time); left > 0 {
-		d.again = left
+		d.requeueAfter = left
 		return
 	}
 	for _, c := range d.rec.Clusters {
@@ -457,11 +457,11 @@ func (d *decision) verify() {
 		c.After = evidence(d.in.Clusters[c.Name].Target)
 	}
 	if !complete {
-		d.again = wave.Soak + d.in.Timeout - soaking
+		d.requeueAfter = wave.Soak + d.in.Timeout - soaking
 		return
 	}
 	if left := wave.Soak - soaking; left > 0 {
-		d.again = left
+		d.requeueAfter = left
 		return
 	}
 	if wave.Manual && !d.approved() {
@@ -523,7 +523,7 @@ func (d *decision) failed() bool {
 func (d *decision) failLate() {
 	left := d.in.Timeout - d.in.Now.Sub(d.rec.WaveStartedAt.Time)
 	if left > 0 {
-		d.again = left
+		d.requeueAfter = left
 		return
 	}
 	for _, c := range d.wave() {
@@ -669,7 +669,7 @@ func at(t time.Time) *metav1.Time {
 
 // orders are what the backends are to do now.
 func (d *decision) orders() Orders {
-	o := Orders{Ended: d.ended, Overdue: d.overdue, RequeueAfter: d.again}
+	o := Orders{Ended: d.ended, Overdue: d.overdue, RequeueAfter: d.requeueAfter}
 	switch d.rec.Phase {
 	case v1alpha1.MigrationPhaseShadowing, v1alpha1.MigrationPhaseHandingOver, v1alpha1.MigrationPhaseVerifying,
 		v1alpha1.MigrationPhaseRolledBack:

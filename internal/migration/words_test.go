@@ -87,7 +87,7 @@ func TestWhatObservingWaitsFor(t *testing.T) {
 func TestWhatIsOverdueIsSaid(t *testing.T) {
 	p := Pair{Source: Report{Rendered: true, Current: true}, Target: Report{Presence: backends.PresenceAbsent}}
 	for after, want := range map[time.Duration]struct {
-		again time.Duration
+		after time.Duration
 		says  string
 	}{
 		time.Minute:           {timeout - time.Minute, ""},
@@ -96,7 +96,7 @@ func TestWhatIsOverdueIsSaid(t *testing.T) {
 		2 * timeout:           {0, "cluster m1: not within 10m0s: the new backend has no object with this manifest yet"},
 	} {
 		rec, orders := Decide(begun(v1alpha1.MigrationPhaseShadowing, now), input(after, p))
-		if rec.Phase != v1alpha1.MigrationPhaseShadowing || orders.RequeueAfter != want.again || orders.Overdue != want.says {
+		if rec.Phase != v1alpha1.MigrationPhaseShadowing || orders.RequeueAfter != want.after || orders.Overdue != want.says {
 			t.Errorf("after %s: %s, again after %s, %q", after, rec.Phase, orders.RequeueAfter, orders.Overdue)
 		}
 	}
@@ -236,13 +236,13 @@ func TestASoakIsAsLongAsAsked(t *testing.T) {
 	p := Pair{Source: Report{Presence: backends.PresenceAbsent}, Target: healthy()}
 	for after, want := range map[time.Duration]struct {
 		phase v1alpha1.MigrationPhase
-		again time.Duration
+		after time.Duration
 	}{
 		0:                  {v1alpha1.MigrationPhaseVerifying, soak},
 		soak - time.Second: {v1alpha1.MigrationPhaseVerifying, time.Second},
 		soak:               {v1alpha1.MigrationPhaseReleasing, 0},
 	} {
-		if next, orders := Decide(rec, input(after, p)); next.Phase != want.phase || orders.RequeueAfter != want.again {
+		if next, orders := Decide(rec, input(after, p)); next.Phase != want.phase || orders.RequeueAfter != want.after {
 			t.Errorf("after %s: %s, again after %s", after, next.Phase, orders.RequeueAfter)
 		}
 	}

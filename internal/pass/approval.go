@@ -240,11 +240,11 @@ func (d *Decision) keepWaiting(hash string, before v1alpha1.ChangeStatus, planne
 	case given == next.Approval:
 		d.record.change = &v1alpha1.ChangeStatus{ApprovedHash: hash, Approved: given}
 		d.record.placement = guard.WithApproved(d.record.placement, planned.takesOut, d.now)
-		d.unapproved, d.again = "a change of the spec was approved, which is recorded first", time.Second
+		d.unapproved, d.requeueAfter = "a change of the spec was approved, which is recorded first", time.Second
 	default:
 		d.unapproved = fmt.Sprintf("%sa change of the spec waits for approval: %s; approve it with: kubectl annotate fleetworkload %s -n %s %s=%s --overwrite",
 			ofAnother(given, next), next.Message, fw.Name, fw.Namespace, v1alpha1.AnnotationApproveChange, next.Approval)
-		d.again = backends.Sooner(d.again, next.ExpiresAt.Sub(d.now.Time))
+		d.requeueAfter = backends.Sooner(d.requeueAfter, next.ExpiresAt.Sub(d.now.Time))
 	}
 	return nil
 }

@@ -59,8 +59,8 @@ func TestAChangeWaits(t *testing.T) {
 	if want := "kubectl annotate fleetworkload web -n shop fleetworkload.io/approve-change=" + token; !strings.Contains(d.unapproved, want) {
 		t.Errorf("it says %q", d.unapproved)
 	}
-	if d.again != approvalHolds {
-		t.Errorf("it looks again after %s", d.again)
+	if d.requeueAfter != approvalHolds {
+		t.Errorf("it looks again after %s", d.requeueAfter)
 	}
 }
 

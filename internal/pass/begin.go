@@ -205,13 +205,13 @@ func (d *Decision) examine() error {
 		problems = append(problems, fmt.Sprintf("backend %q: %v", to, d.terms.Clusters(outside)))
 	}
 	if len(clusters) > 0 {
-		if d.in.Trial == nil {
+		if d.in.Preflight == nil {
 			desired := there.Desired(targetsOf(d.placed.targets, clusters, migration.NameOnTarget, observe))
-			d.Reads.Trial = &TrialRead{Backend: to, Desired: desired, Source: d.backend, On: namesOf(clusters)}
+			d.Reads.Preflight = &PreflightRead{Backend: to, Desired: desired, Source: d.backend, On: namesOf(clusters)}
 			return errEnough
 		}
-		problems = append(problems, d.in.Trial.problems(to)...)
-		problems = append(problems, d.in.Trial.goes(d.backend)...)
+		problems = append(problems, d.in.Preflight.problems(to)...)
+		problems = append(problems, d.in.Preflight.goes(d.backend)...)
 	}
 	d.object(problems)
 	return nil
@@ -222,7 +222,7 @@ func (d *Decision) migrationSide(backend string, fleet backends.Fleet) migration
 }
 
 // problems words what stands against a hand-over. What could not be asked stands against a beginning, and passes.
-func (t Trial) problems(backend string) (all []string) {
+func (t Preflight) problems(backend string) (all []string) {
 	if t.Err != nil {
 		return []string{fmt.Sprintf("backend %s: %v", backend, t.Err)}
 	}
@@ -233,7 +233,7 @@ func (t Trial) problems(backend string) (all []string) {
 }
 
 // goes words what would go from clusters with the backend that is left.
-func (t Trial) goes(backend string) (all []string) {
+func (t Preflight) goes(backend string) (all []string) {
 	for _, b := range t.Brought {
 		remedy := "bring it there another way"
 		if b.Preserve != "" {

@@ -74,26 +74,26 @@ func TestWhatStandsAgainstAMoveStandsUntilItIsExaminedAgain(t *testing.T) {
 	}
 }
 
-// TestATrialIsAskedForClustersThatWouldMove: the target tells what stands against them, and without any there is nothing to try.
-func TestATrialIsAskedForClustersThatWouldMove(t *testing.T) {
+// TestAPreflightIsAskedForClustersThatWouldMove: the target tells what stands against them, and without any there is nothing to try.
+func TestAPreflightIsAskedForClustersThatWouldMove(t *testing.T) {
 	d := beginningTo(t, "two")
 	d.begins = &beginning{next: d.thoughtOf()}
-	if err := d.examine(); !errors.Is(err, errEnough) || d.Reads.Trial == nil || d.Reads.Trial.Backend != "two" {
-		t.Fatalf("nothing is tried: %v, %+v", err, d.Reads.Trial)
+	if err := d.examine(); !errors.Is(err, errEnough) || d.Reads.Preflight == nil || d.Reads.Preflight.Backend != "two" {
+		t.Fatalf("nothing is tried: %v, %+v", err, d.Reads.Preflight)
 	}
-	for _, target := range d.Reads.Trial.Desired.Targets {
+	for _, target := range d.Reads.Preflight.Desired.Targets {
 		if target.Mode != backends.ModeObserve {
-			t.Errorf("a trial would write to %s: %s", target.Cluster, target.Mode)
+			t.Errorf("a preflight would write to %s: %s", target.Cluster, target.Mode)
 		}
 	}
-	d.in.Trial = &Trial{Against: []string{"no right"}}
+	d.in.Preflight = &Preflight{Against: []string{"no right"}}
 	if err := d.examine(); err != nil || !slices.Equal(d.begins.next.Problems, []string{"backend two: no right"}) || len(d.begins.next.Clusters) != 2 {
 		t.Errorf("%v, %+v", err, d.begins.next)
 	}
 	d = beginningTo(t, "two")
 	d.begins, d.placed.targets = &beginning{next: d.thoughtOf()}, nil
-	if err := d.examine(); err != nil || d.Reads.Trial != nil {
-		t.Errorf("without clusters: %v, %+v", err, d.Reads.Trial)
+	if err := d.examine(); err != nil || d.Reads.Preflight != nil {
+		t.Errorf("without clusters: %v, %+v", err, d.Reads.Preflight)
 	}
 }
 
@@ -186,15 +186,15 @@ func TestProblemsThatDoNotFit(t *testing.T) {
 func TestWhatWouldGoWithTheOldBackendStandsAgainstAMove(t *testing.T) {
 	d := beginningTo(t, "two")
 	d.begins = &beginning{next: d.thoughtOf()}
-	if err := d.examine(); !errors.Is(err, errEnough) || d.Reads.Trial.Source != "one" || !slices.Equal(d.Reads.Trial.On, []string{"m1", "m2"}) {
-		t.Fatalf("the present backend is not asked: %v, %+v", err, d.Reads.Trial)
+	if err := d.examine(); !errors.Is(err, errEnough) || d.Reads.Preflight.Source != "one" || !slices.Equal(d.Reads.Preflight.On, []string{"m1", "m2"}) {
+		t.Fatalf("the present backend is not asked: %v, %+v", err, d.Reads.Preflight)
 	}
 	brought := backends.Dependent{
 		Cluster: "m2", Kind: "CustomResourceDefinition", Name: "webs.example.com", Owner: backends.Owner{Kind: "ClusterPropagationPolicy", Name: "crds"},
 	}
 	preserved := brought
 	preserved.Preserve = "set it"
-	d.in.Trial = &Trial{Brought: []backends.Dependent{preserved, brought}}
+	d.in.Preflight = &Preflight{Brought: []backends.Dependent{preserved, brought}}
 	if err := d.examine(); err != nil {
 		t.Fatal(err)
 	}
@@ -267,10 +267,10 @@ func TestWhatStandsAgainstAMove(t *testing.T) {
 			d.observed.Clusters = []backends.ClusterObservation{{Cluster: "m2", Left: &backends.Left{Others: "by hand"}}}
 		}, `spec.drift "Report": cluster m2 keeps what somebody else has changed there, which would be put back`},
 		"the other backend is away":     {func(d *Decision) { d.in.Sides["two"].Err = away }, `backend "two": away`},
-		"the other backend cannot tell": {func(d *Decision) { d.in.Trial.Err = away }, "backend two: away"},
+		"the other backend cannot tell": {func(d *Decision) { d.in.Preflight.Err = away }, "backend two: away"},
 	} {
 		d := beginningTo(t, "two")
-		d.begins, d.in.Trial = &beginning{next: d.thoughtOf()}, &Trial{}
+		d.begins, d.in.Preflight = &beginning{next: d.thoughtOf()}, &Preflight{}
 		test.change(d)
 		if err := d.examine(); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -288,10 +288,10 @@ func TestAMoveIsLookedAtInItsTurn(t *testing.T) {
 		t.Fatalf("it does not ask for its turn: %v", err)
 	}
 	d.in.Turn, d.Reads = ptr.To(true), Reads{}
-	if err := d.validate(); !errors.Is(err, errEnough) || d.Reads.Turn || d.Reads.Trial == nil {
+	if err := d.validate(); !errors.Is(err, errEnough) || d.Reads.Turn || d.Reads.Preflight == nil {
 		t.Fatalf("in its turn it asks for %+v, %v", d.Reads, err)
 	}
-	d.in.Trial, d.Reads = &Trial{}, Reads{}
+	d.in.Preflight, d.Reads = &Preflight{}, Reads{}
 	if err := d.validate(); err != nil || len(d.begins.next.Clusters) != 2 {
 		t.Errorf("%d clusters are to move, %v", len(d.begins.next.Clusters), err)
 	}

@@ -126,7 +126,7 @@ func TestAMoveOutOfTheSetsIsAProblem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.terms, d.in.Trial, d.begins = terms, &Trial{}, &beginning{next: d.thoughtOf()}
+		d.terms, d.in.Preflight, d.begins = terms, &Preflight{}, &beginning{next: d.thoughtOf()}
 		d.observed.Clusters = reports(d, "m1", "m2")
 		for _, side := range d.in.Sides {
 			side.Fleet = &backends.Fleet{Clusters: slices.Clone(side.Fleet.Clusters)}

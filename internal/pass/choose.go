@@ -87,7 +87,7 @@ func (d *Decision) setUpPlacement(selection backends.Selection) error {
 		if done.Err != nil {
 			return fmt.Errorf("choose clusters: %w", done.Err)
 		}
-		d.again = backends.Sooner(d.again, done.Progress.RequeueAfter)
+		d.requeueAfter = backends.Sooner(d.requeueAfter, done.Progress.RequeueAfter)
 		if d.waiting = done.Progress.Waiting; d.waiting == "" {
 			d.waiting = selection.Message
 		}
@@ -235,7 +235,7 @@ func (d *Decision) debounce(selection *backends.Selection) error {
 		Clusters: selection.Clusters, Fleet: *d.fleet, Matching: matching, Excluded: d.placed.excluded, Runs: d.runs(), Now: d.now,
 	})
 	selection.Clusters, d.placed.missing, d.placed.vanished, d.record.placement = s.Clusters, s.Missing, s.Vanished, s.Record
-	d.again = backends.Sooner(d.again, s.RequeueAfter)
+	d.requeueAfter = backends.Sooner(d.requeueAfter, s.RequeueAfter)
 	return nil
 }
 

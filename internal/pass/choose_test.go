@@ -342,7 +342,7 @@ func TestWhatIsAwaitedOfThePresentBackend(t *testing.T) {
 		d := moving(t)
 		test.change(d)
 		err := d.concludeApply(map[string]Outcome{"one": {Progress: backends.Progress{Waiting: "an agent", RequeueAfter: time.Minute}}})
-		if d.waiting != test.waiting || d.again != time.Minute || (err != nil) != (test.failed != "") || err != nil && !strings.HasPrefix(err.Error(), test.failed) {
+		if d.waiting != test.waiting || d.requeueAfter != time.Minute || (err != nil) != (test.failed != "") || err != nil && !strings.HasPrefix(err.Error(), test.failed) {
 			t.Errorf("%s: it waits for %q, %v", name, d.waiting, err)
 		}
 	}

@@ -314,7 +314,7 @@ func (d *Decision) concludeHandOver(outcomes map[string]Outcome) error {
 		if d.waiting == "" && done.Progress.Waiting != "" {
 			d.waiting = fmt.Sprintf("backend %s: %s", order.Backend, done.Progress.Waiting)
 		}
-		d.again = backends.Sooner(d.again, done.Progress.RequeueAfter)
+		d.requeueAfter = backends.Sooner(d.requeueAfter, done.Progress.RequeueAfter)
 		if order.Delete != nil && done.Progress.Done {
 			h.input.SourceGone = h.input.SourceGone || order.Backend == h.source.name
 			h.input.TargetGone = h.input.TargetGone || order.Backend == h.target.name

@@ -43,7 +43,7 @@ func missed(record *v1alpha1.SpecRevision, generation int64) bool {
 // Remembered says what came of History; it is said before Conclude. What could not be kept holds up nothing, and is tried again.
 func (d *Decision) Remembered(record *v1alpha1.SpecRevision, err error) {
 	if err != nil {
-		d.again = backends.Sooner(d.again, lookAnyway)
+		d.requeueAfter = backends.Sooner(d.requeueAfter, lookAnyway)
 		return
 	}
 	record.ObservedGeneration = pointer.To(d.in.FleetWorkload.Generation)

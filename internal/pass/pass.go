@@ -73,8 +73,8 @@ type In struct {
 	Objects map[string]Object
 	// Turn tells whether it is this FleetWorkload's turn to be handed over.
 	Turn *bool
-	// Trial is what stands against a hand-over, as far as the target's API server can tell.
-	Trial *Trial
+	// Preflight is what stands against a hand-over, as far as the target's API server can tell.
+	Preflight *Preflight
 	// Rivals are the other FleetWorkloads that have an object of the same kind and name.
 	Rivals *[]Rival
 	// Access says what ServiceAccounts may do.
@@ -143,8 +143,8 @@ type Object struct {
 	Forbidden bool
 }
 
-// Trial is what was found against a hand-over.
-type Trial struct {
+// Preflight is what was found against a hand-over.
+type Preflight struct {
 	Against []string
 	// Brought is what the workload needs and would lose with the backend that is left.
 	Brought []backends.Dependent
@@ -161,7 +161,7 @@ type Reads struct {
 	Access   []Access
 	// Namespace asks for the FleetWorkload's.
 	Namespace bool
-	Trial     *TrialRead
+	Preflight *PreflightRead
 	// Rivals asks who else has these objects.
 	Rivals   []RivalsRead
 	Restarts []RestartsRead
@@ -171,7 +171,7 @@ type Reads struct {
 
 // Empty tells whether everything is known.
 func (r Reads) Empty() bool {
-	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && !r.Namespace && r.Trial == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0 && len(r.Access) == 0 && !r.Plan
+	return len(r.Sides) == 0 && r.KeptSpec == "" && len(r.Objects) == 0 && !r.Turn && !r.Namespace && r.Preflight == nil && len(r.Rivals) == 0 && len(r.Restarts) == 0 && len(r.Access) == 0 && !r.Plan
 }
 
 // RivalsRead asks for the FleetWorkloads that have an object of that kind and name, in one namespace or, when it is empty, in all.
@@ -194,8 +194,8 @@ func (r SideRead) Live() bool {
 	return r.Query != nil && r.Query.Counterpart == backends.CounterpartActive
 }
 
-// TrialRead asks a backend what stands against carrying something out, and the one that is left what would go with it.
-type TrialRead struct {
+// PreflightRead asks a backend what stands against carrying something out, and the one that is left what would go with it.
+type PreflightRead struct {
 	Backend string
 	Desired backends.Desired
 	// Source is the backend that is left, and On are the workload's clusters as that calls them.
@@ -268,9 +268,9 @@ type Result struct {
 	Err error
 }
 
-// LookAgain is how soon a pass runs again when no event may tell of the mending: a right granted on the backend, a CRD
+// RetryInterval is how soon a pass runs again when no event may tell of the mending: a right granted on the backend, a CRD
 // installed, a request that was throttled.
-const LookAgain = 15 * time.Second
+const RetryInterval = 15 * time.Second
 
 // lookAnyway is how soon a pass runs again that waits for a backend. Its events bring the next pass; one that is lost must not
 // keep a workload for ever.
@@ -335,11 +335,11 @@ type Decision struct {
 	// unapproved says which change of the spec waits for a person, and how; empty when none does.
 	unapproved string
 
-	waiting  string
-	again    time.Duration
-	err      error
-	conclude func(map[string]Outcome) error
-	end      Result
+	waiting      string
+	requeueAfter time.Duration
+	err          error
+	conclude     func(map[string]Outcome) error
+	end          Result
 }
 
 // work is the workload object, understood.
@@ -495,7 +495,7 @@ func (d *Decision) concludeApply(outcomes map[string]Outcome) error {
 		}
 		return fmt.Errorf("apply: %w", done.Err)
 	}
-	d.waiting, d.again = done.Progress.Waiting, backends.Sooner(d.again, done.Progress.RequeueAfter)
+	d.waiting, d.requeueAfter = done.Progress.Waiting, backends.Sooner(d.requeueAfter, done.Progress.RequeueAfter)
 	if len(d.placed.probed) > 0 {
 		d.waiting = d.awaitsProbe(done.Progress.Waiting)
 	}

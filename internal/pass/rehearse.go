@@ -27,7 +27,7 @@ func Rehearse(in In, read func(*In, Reads)) (*Decision, *aggregate.Problem) {
 	for range mostRehearsed {
 		in.Sides, in.Objects, in.Restarts = map[string]*Side{}, map[string]Object{}, map[string]*int32{}
 		in.Access = map[Access]Answer{}
-		in.Turn, in.Trial, in.Kept, in.Planned = nil, nil, nil, nil
+		in.Turn, in.Preflight, in.Kept, in.Planned = nil, nil, nil, nil
 		for d = Decide(in); !d.Reads.Empty(); d = Decide(in) {
 			if reads++; reads > mostRehearsed*MostReads {
 				return d, &aggregate.Problem{Reason: v1alpha1.ReasonInternalError, Message: "what it asks is not answered"}

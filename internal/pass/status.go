@@ -48,7 +48,7 @@ func (d *Decision) result() Result {
 	if d.in.early(d.err) {
 		again := startingRetry
 		if backends.Filling(d.err) {
-			again = LookAgain // the backend tells when all is read
+			again = RetryInterval // the backend tells when all is read
 		}
 		return Result{Unchanged: true, RequeueAfter: again, Turn: d.end.Turn}
 	}
@@ -67,7 +67,7 @@ func (d *Decision) result() Result {
 	case retryWithBackoff:
 		out.Err = d.err
 	case retryLater:
-		out.RequeueAfter = LookAgain
+		out.RequeueAfter = RetryInterval
 	default:
 		out.RequeueAfter = d.lookAgain()
 	}
@@ -93,7 +93,7 @@ func (d *Decision) concludeTurn(out *Result, problem *aggregate.Problem) {
 
 // lookAgain is when time alone may change what is decided; 0 when it does not.
 func (d *Decision) lookAgain() time.Duration {
-	again := d.again
+	again := d.requeueAfter
 	switch {
 	case d.begins != nil && d.begins.waitsForTurn:
 		again = backends.Sooner(again, turnAnyway)

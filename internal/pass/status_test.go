@@ -68,7 +68,7 @@ func TestWhenItLooksAgain(t *testing.T) {
 		"it waits for its turn":     {change: waitsForTurn, least: 2 * time.Minute, top: 10 * time.Minute},
 		"it waits for both":         {change: func(d *Decision) { waitsForTurn(d); d.waiting = "its turn" }, least: 2 * time.Minute, top: 10 * time.Minute},
 		"a cluster may be given up": {change: func(d *Decision) { d.placed.choice = &placement.Choice{RequeueAfter: time.Second} }, least: time.Second, top: time.Second},
-		"a removal may be over":     {change: func(d *Decision) { d.again = 2 * time.Second }, least: 2 * time.Second, top: 2 * time.Second},
+		"a removal may be over":     {change: func(d *Decision) { d.requeueAfter = 2 * time.Second }, least: 2 * time.Second, top: 2 * time.Second},
 		"a wave may have soaked": {change: func(d *Decision) {
 			d.handOver = &handOver{orders: migration.Orders{RequeueAfter: time.Second}}
 			d.placed.choice = &placement.Choice{RequeueAfter: time.Millisecond}

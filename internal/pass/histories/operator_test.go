@@ -230,8 +230,8 @@ func (w *world) read(s *slot, in *pass.In, reads pass.Reads) {
 	if reads.Turn {
 		in.Turn = ptr(w.turn(s))
 	}
-	if reads.Trial != nil {
-		in.Trial = &pass.Trial{}
+	if reads.Preflight != nil {
+		in.Preflight = &pass.Preflight{}
 	}
 	if reads.Plan {
 		in.Planned = ptr(pass.PlanOf(*in, func(in *pass.In, reads pass.Reads) { w.read(s, in, reads) }))

@@ -13,10 +13,10 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends"
 )
 
-// Try has the server apply desired without keeping it, and says for a person what stands against it: an object in its place
+// DryRun has the server apply desired without keeping it, and says for a person what stands against it: an object in its place
 // that has another UID label, a refusal, or fields that the server would drop. A namespace that is missing is nothing
 // against it, since drivers create it.
-func Try(ctx context.Context, c client.Client, desired *unstructured.Unstructured) (against string, err error) {
+func DryRun(ctx context.Context, c client.Client, desired *unstructured.Unstructured) (against string, err error) {
 	title := fmt.Sprintf("%s %s", desired.GetKind(), client.ObjectKeyFromObject(desired))
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(desired.GroupVersionKind())

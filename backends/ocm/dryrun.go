@@ -11,9 +11,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
-// Try lists what stands against carrying desired out: cluster sets that are not bound, versions of the kind that clusters
+// DryRun lists what stands against carrying desired out: cluster sets that are not bound, versions of the kind that clusters
 // are known not to serve, and what the hub's API server refuses.
-func (d *Driver) Try(ctx context.Context, desired backends.Desired) (against []string, err error) {
+func (d *Driver) DryRun(ctx context.Context, desired backends.Desired) (against []string, err error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (d *Driver) Try(ctx context.Context, desired backends.Desired) (against []s
 			against = append(against, fmt.Sprintf("cluster %s is %s", t.Cluster, backends.Without(desired.Workload.GVK)))
 		}
 	}
-	refused, err := d.tryAll(ctx, p)
+	refused, err := d.dryRunAll(ctx, p)
 	return append(against, refused...), err
 }
 
@@ -58,9 +58,9 @@ func (d *Driver) unbound(ctx context.Context, namespace string) (against []strin
 		"configure cluster sets for this backend", namespace)}, nil
 }
 
-// tryAll has the hub try the Placement and each cluster's ManifestWork.
-func (d *Driver) tryAll(ctx context.Context, p plan) (against []string, err error) {
-	why, err := ssa.Try(ctx, d.hub, p.placement)
+// dryRunAll has the hub try the Placement and each cluster's ManifestWork.
+func (d *Driver) dryRunAll(ctx context.Context, p plan) (against []string, err error) {
+	why, err := ssa.DryRun(ctx, d.hub, p.placement)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (d *Driver) tryAll(ctx context.Context, p plan) (against []string, err erro
 		works[t.cluster] = t.work
 	}
 	refused, err := inParallel(ctx, works, func(_ string, work *unstructured.Unstructured) (string, error) {
-		return ssa.Try(ctx, d.hub, work)
+		return ssa.DryRun(ctx, d.hub, work)
 	})
 	return append(against, refused...), err
 }

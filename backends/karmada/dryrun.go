@@ -8,9 +8,9 @@ import (
 	"github.com/fleetworkload/fleetworkload/backends/internal/ssa"
 )
 
-// Try lists what stands against carrying desired out: the kind on the control plane and on the clusters, and what Karmada's
+// DryRun lists what stands against carrying desired out: the kind on the control plane and on the clusters, and what Karmada's
 // API server refuses or would store otherwise.
-func (d *Driver) Try(ctx context.Context, desired backends.Desired) (against []string, err error) {
+func (d *Driver) DryRun(ctx context.Context, desired backends.Desired) (against []string, err error) {
 	clusters, err := d.clusters(ctx)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (d *Driver) Try(ctx context.Context, desired backends.Desired) (against []s
 		return append(against, err.Error()), nil
 	}
 	for _, obj := range objects {
-		why, err := ssa.Try(ctx, d.client, obj)
+		why, err := ssa.DryRun(ctx, d.client, obj)
 		if err != nil {
 			return nil, err
 		}
