@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,9 @@ const (
 
 // memoryLimit is what the operator makes of the limit of 1 GiB that the chart gives its container.
 const memoryLimit = "GOMEMLIMIT=966367641"
+
+// isGOGC is true for the variable by which the other programs of the hub collect garbage. The operator has a default of its own.
+func isGOGC(variable string) bool { return strings.HasPrefix(variable, "GOGC=") }
 
 // operator is the operator's own program, running.
 type operator struct {
@@ -85,7 +89,7 @@ func (o *operator) start(ctx context.Context) error {
 	defer log.Close()
 	o.command, o.ended = exec.Command(o.arguments[0], o.arguments[1:]...), make(chan struct{})
 	o.command.Stdout, o.command.Stderr = log, log
-	o.command.Env = append(os.Environ(), memoryLimit)
+	o.command.Env = append(slices.DeleteFunc(os.Environ(), isGOGC), memoryLimit)
 	// It is told to stop by us, after whoever waits for it.
 	o.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := o.command.Start(); err != nil {

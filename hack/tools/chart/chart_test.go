@@ -682,6 +682,17 @@ func TestTracesAreConfigured(t *testing.T) {
 	}
 }
 
+// TestMoreOfTheEnvironment: what the chart sets itself stays.
+func TestMoreOfTheEnvironment(t *testing.T) {
+	container := []any{"spec", "template", "spec", "containers", 0, "env"}
+	env := at(t, mustRender(t, nil).get(t, "Deployment/fleetworkload"), container...).([]any)
+	more := object{"name": "GOGC", "value": "100"}
+	rendered := mustRender(t, object{"manager": object{"extraEnv": []any{more}, "shards": []any{"a"}}})
+	for _, name := range []string{"fleetworkload", "fleetworkload-a"} {
+		equal(t, name, at(t, rendered.get(t, "Deployment/"+name), container...), append(slices.Clone(env), more))
+	}
+}
+
 // TestShards: each namespace is one operator's, which has a lease of its own, and nothing else of the Deployments differs.
 func TestShards(t *testing.T) {
 	one := mustRender(t, nil)
@@ -753,6 +764,7 @@ func TestValuesAreChecked(t *testing.T) {
 		"more than every trace":          {"tracing": object{"endpoint": "otel:4317", "samplingRatePerMillion": 1_000_001}},
 		"a shard twice":                  {"manager": object{"shards": []any{"a", "a"}}},
 		"a shard that is no label":       {"manager": object{"shards": []any{"a,b"}}},
+		"a number for a variable":        {"manager": object{"extraEnv": []any{object{"name": "GOGC", "value": 100}}}},
 		"malformed image":                {"manager": object{"image": object{"digest": "latest"}}},
 		"Karmada and OCM at once":        {"rbac": object{"karmada": true}},
 	} {
