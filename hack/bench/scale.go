@@ -134,7 +134,9 @@ func (s *scale) changeOf(ctx context.Context, name string, of []string) error {
 	if err != nil {
 		return err
 	}
-	s.line(name+", writes to the hub for each ManifestWork", float64(changed.writes())/float64(len(of)*len(s.hub.clusters)), 1.1)
+	pairs := float64(len(of) * len(s.hub.clusters))
+	s.line(name+", writes to the hub for each ManifestWork", float64(changed.writes())/pairs, 1.1)
+	s.line(name+", reads for each ManifestWork", float64(changed.reads())/pairs, 0.1)
 	s.always(name+", refused writes, of all", changed.refused(), 0.01)
 	return nil
 }

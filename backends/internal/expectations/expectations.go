@@ -21,12 +21,9 @@ import (
 // its labels, before the cache had it, makes no event.
 const Patience = 10 * time.Second
 
-const (
-	// silent is how long a watch that is behind what was written may bring nothing before the API server is asked nevertheless: it may be cut off.
-	silent = 6 * Patience
-	// lagging is the same for a watch that goes on: versions may have begun anew without anybody having seen it.
-	lagging = 10 * silent
-)
+// lagging is how long a watch may be behind what was written before the API server is asked nevertheless: versions may have begun anew without
+// anybody having seen it. A watch that was cut off is behind until all objects are listed again, which can take a busy API server minutes.
+const lagging = 60 * Patience
 
 // Key is an object of a backend.
 type Key struct {
@@ -52,9 +49,9 @@ type Expectations struct {
 // progress is how far a watch has come.
 type progress struct {
 	reached func() string
-	// version was the last that was seen, and moved is since when. back is when it was found to be an earlier one than before.
-	version     string
-	moved, back time.Time
+	// version was the last that was seen, and back is when it was found to be an earlier one than before.
+	version string
+	back    time.Time
 }
 
 type expectation struct {
@@ -67,7 +64,7 @@ type expectation struct {
 func (e *Expectations) Watch(reached func() string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.watch = progress{reached: reached, moved: e.now()}
+	e.watch = progress{reached: reached}
 }
 
 // Wrote notes an object as the API server has answered to a write.
@@ -130,15 +127,15 @@ func (p *progress) look(now time.Time) {
 		if older(version, p.version) {
 			p.back = now // the API server comes from a backup
 		}
-		p.version, p.moved = version, now
+		p.version = version
 	}
 }
 
-// late tells whether the watch has not come to what was written yet, and will.
+// late tells whether the watch has not come to what was written yet, and will. What the API server said of one object meanwhile would be of no use:
+// the cache does not show it before the watch is there.
 func (p *progress) late(x expectation, now time.Time) bool {
 	p.look(now)
-	waited := now.Sub(x.asked)
-	return older(p.version, x.version) && x.asked.After(p.back) && (waited < silent || waited < lagging && now.Sub(p.moved) < silent)
+	return older(p.version, x.version) && x.asked.After(p.back) && now.Sub(x.asked) < lagging
 }
 
 func (e *Expectations) asked(key Key, behind bool) {
