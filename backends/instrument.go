@@ -125,13 +125,13 @@ func (d measured) Delete(ctx context.Context, query Query, policy v1alpha1.Delet
 
 // DryRun implements DryRunner; a driver that is none has nothing to say.
 func (d measured) DryRun(ctx context.Context, desired Desired) (against []string, err error) {
-	runner, is := d.Driver.(DryRunner)
+	dryRunner, is := d.Driver.(DryRunner)
 	if !is {
 		return nil, nil
 	}
 	ctx, end := d.begin(ctx, "DryRun")
 	defer end(&err)
-	return runner.DryRun(ctx, desired)
+	return dryRunner.DryRun(ctx, desired)
 }
 
 // Brought implements Bringer; a driver that is none brings nothing.

@@ -213,8 +213,8 @@ func (r *Reconciler) preflight(ctx context.Context, read pass.PreflightRead) *pa
 		return &pass.Preflight{Err: err}
 	}
 	preflight := &pass.Preflight{}
-	if runner, is := driver.(backends.DryRunner); is {
-		preflight.Against, preflight.Err = runner.DryRun(ctx, read.Desired)
+	if dryRunner, is := driver.(backends.DryRunner); is {
+		preflight.Against, preflight.Err = dryRunner.DryRun(ctx, read.Desired)
 	}
 	if preflight.Err == nil {
 		preflight.Brought, preflight.Err = r.brought(ctx, read)

@@ -162,8 +162,8 @@ func (l *live) connect(b config.Backend) (backend, error) {
 				return err
 			})
 		}
-		if runner, is := driver.(backends.DryRunner); is {
-			out.dryRun = func(desired backends.Desired) ([]string, error) { return runner.DryRun(l.ctx, desired) }
+		if dryRunner, is := driver.(backends.DryRunner); is {
+			out.dryRun = func(desired backends.Desired) ([]string, error) { return dryRunner.DryRun(l.ctx, desired) }
 		}
 		if bringer, is := driver.(backends.Bringer); is {
 			out.brought = func(workload backends.Workload, clusters []string) ([]backends.Dependent, error) {

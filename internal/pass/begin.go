@@ -222,19 +222,19 @@ func (d *Decision) migrationSide(backend string, fleet backends.Fleet) migration
 }
 
 // problems words what stands against a hand-over. What could not be asked stands against a beginning, and passes.
-func (t Preflight) problems(backend string) (all []string) {
-	if t.Err != nil {
-		return []string{fmt.Sprintf("backend %s: %v", backend, t.Err)}
+func (p Preflight) problems(backend string) (all []string) {
+	if p.Err != nil {
+		return []string{fmt.Sprintf("backend %s: %v", backend, p.Err)}
 	}
-	for _, why := range t.Against {
+	for _, why := range p.Against {
 		all = append(all, fmt.Sprintf("backend %s: %s", backend, why))
 	}
 	return all
 }
 
 // goes words what would go from clusters with the backend that is left.
-func (t Preflight) goes(backend string) (all []string) {
-	for _, b := range t.Brought {
+func (p Preflight) goes(backend string) (all []string) {
+	for _, b := range p.Brought {
 		remedy := "bring it there another way"
 		if b.Preserve != "" {
 			remedy = fmt.Sprintf("have it stay (%s; kubectl fw backend retire %s --preserve does so for all), or %s", b.Preserve, backend, remedy)

@@ -21,8 +21,9 @@ import (
 // its labels, before the cache had it, makes no event.
 const Patience = 10 * time.Second
 
-// lagging is how long a watch may be behind what was written before the API server is asked nevertheless: versions may have begun anew without
-// anybody having seen it. A watch that was cut off is behind until all objects are listed again, which can take a busy API server minutes.
+// lagging is how long a watch may be behind what was written before the API server is asked nevertheless, and again after as long: versions may
+// have begun anew without anybody having seen it. A watch that was cut off is behind until all objects are listed again, which can take a busy API
+// server minutes.
 const lagging = 60 * Patience
 
 // Key is an object of a backend.
@@ -54,9 +55,10 @@ type progress struct {
 	back    time.Time
 }
 
+// expectation is a version that was written, when that was, and when it was asked for last.
 type expectation struct {
-	version string
-	asked   time.Time
+	version      string
+	wrote, asked time.Time
 }
 
 // Watch names the newest resource version that the cache's watch has brought, of whatever object; empty when it is not known. While that is
@@ -74,8 +76,9 @@ func (e *Expectations) Wrote(obj client.Object) {
 	if e.by == nil {
 		e.by = map[Key]expectation{}
 	}
-	e.watch.look(e.now())
-	e.by[KeyOf(obj)] = expectation{obj.GetResourceVersion(), e.now()}
+	now := e.now()
+	e.watch.look(now)
+	e.by[KeyOf(obj)] = expectation{version: obj.GetResourceVersion(), wrote: now, asked: now}
 }
 
 // Forget expects nothing of an object any more: it is being deleted, or not there.
@@ -131,11 +134,11 @@ func (p *progress) look(now time.Time) {
 	}
 }
 
-// late tells whether the watch has not come to what was written yet, and will. What the API server said of one object meanwhile would be of no use:
-// the cache does not show it before the watch is there.
+// late tells whether the watch has not come to what was written yet, and will. Meanwhile it is of no use that the API server has an object:
+// the cache does not show it before the watch is there. That it has none is found when the watch is.
 func (p *progress) late(x expectation, now time.Time) bool {
 	p.look(now)
-	return older(p.version, x.version) && x.asked.After(p.back) && now.Sub(x.asked) < lagging
+	return older(p.version, x.version) && x.wrote.After(p.back) && now.Sub(x.asked) < lagging
 }
 
 func (e *Expectations) asked(key Key, behind bool) {

@@ -102,17 +102,20 @@ func TestALateWatch(t *testing.T) {
 		reached []string
 		// asks is the step in which the API server is asked, counted from one; 0 for none.
 		asks int
+		// last is the last step in which it is asked.
+		last int
 	}{
 		"it comes":                   {reached: []string{"91", "92", "93", "94", "95", "96", "97", "98", "99"}},
 		"it comes, and stops":        {reached: []string{"91", "92", "92", "92", "92", "92"}},
 		"it is listed again":         {reached: []string{"40", "40", "40", "40", "40", "100"}, asks: 6},
 		"it brings nothing":          {reached: slices.Repeat([]string{"40"}, 40), asks: 40},
-		"it begins anew":             {reached: []string{"91", "50"}, asks: 2},
+		"it begins anew":             {reached: []string{"91", "50", "51", "52"}, asks: 2, last: 4},
 		"it has come, without it":    {reached: []string{"91", "100"}, asks: 2},
 		"it is never where it was":   {reached: endless(41), asks: 40},
 		"it brings nothing, of none": {reached: []string{"", "", "", ""}, asks: 1},
 	} {
 		clock, reached, asked := clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), "40", 0
+		last := 0
 		e := Expectations{Clock: clock}
 		e.Watch(func() string { return reached })
 		e.Wrote(object("100"))
@@ -120,8 +123,9 @@ func TestALateWatch(t *testing.T) {
 			clock.SetTime(clock.Now().Add(step))
 			reached = now
 			behind, err := e.Behind(KeyOf(object("")), object("80"), func() (string, error) {
+				last = i + 1
 				if asked == 0 {
-					asked = i + 1
+					asked = last
 				}
 				return "100", nil
 			})
@@ -131,6 +135,9 @@ func TestALateWatch(t *testing.T) {
 		}
 		if asked != test.asks {
 			t.Errorf("%s: it is asked in step %d, want %d", name, asked, test.asks)
+		}
+		if last != test.last && test.last > 0 {
+			t.Errorf("%s: it is asked for the last time in step %d, want %d", name, last, test.last)
 		}
 	}
 }
